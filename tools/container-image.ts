@@ -1,6 +1,6 @@
 /**
  * `npm run package:image [-- --arch amd64|arm64 --traces]`: builds a container image of the compiled package as an OCI archive in artifacts/, without a
- * daemon. It prepares the whole file tree, and `buildah` packs it. Debian's packages come through debootstrap, which
+ * daemon. It prepares the whole file tree, and `buildah` packs it. Debian's packages come through apt, which
  * verifies their signatures. The image does not run during the build, so any machine builds for both processors.
  */
 import { execFileSync } from 'node:child_process'
@@ -53,33 +53,55 @@ interface BuiltImage {
 const quiet = (program: string, words: string[], cwd = root) =>
   execFileSync(program, words, { cwd, encoding: 'utf8', stdio: ['ignore', 'pipe', 'inherit'], maxBuffer: 2 ** 26 })
 
-/** The Debian mirror of this machine, as apt is configured. */
-function debianMirror(): string {
-  const sites = quiet('apt-get', ['indextargets', '--format', '$(ORIGIN) $(SITE)', 'Created-By: Packages']).split('\n')
-  const site = sites.find((line) => line.startsWith('Debian '))?.slice('Debian '.length)
-  if (site === undefined) throw new Error('apt has no Debian source. Run this on Debian, with /etc/apt configured, after apt-get update')
-  return site
+const keyring = '/usr/share/keyrings/debian-archive-keyring.gpg'
+
+/** The Debian mirrors of this machine, as apt is configured. */
+function debianSources(): string[] {
+  const targets = quiet('apt-get', ['indextargets', '--format', '$(ORIGIN) $(LABEL) $(SITE)', 'Created-By: Packages']).split('\n')
+  const suites = { Debian: [debianRelease, `${debianRelease}-updates`], 'Debian-Security': [`${debianRelease}-security`] }
+  return Object.entries(suites).flatMap(([label, names]) => {
+    const start = `Debian ${label} `
+    const site = targets.find((line) => line.startsWith(start))?.slice(start.length)
+    if (site === undefined)
+      throw new Error(`apt has no source of ${label}. Run this on Debian, with its security updates in /etc/apt, after apt-get update`)
+    return names.map((name) => `deb [signed-by=${keyring}] ${site} ${name} main`)
+  })
 }
 
-/** Unpacks Debian's packages. Downloads stay in artifacts/ for the next build. */
-function unpackDebian(arch: Architecture, tree: string): void {
-  const downloads = join(artifacts, `debian-${debianRelease}-${arch}`)
-  const archives = join(downloads, 'var/cache/apt/archives')
-  const find = (name: string) =>
-    (existsSync(archives) ? readdirSync(archives) : []).find((file) => file.startsWith(`${name}_`) && file.endsWith('.deb'))
-  if (debianPackages.some((name) => find(name) === undefined)) {
-    const words = ['--variant=minbase', '--download-only', `--arch=${arch}`, '--include=ca-certificates,libstdc++6']
-    quiet('debootstrap', [...words, debianRelease, downloads, debianMirror()])
+/** Downloads Debian's packages, with security updates, with an apt of its own: the machine's processor and release may be others. */
+function downloadDebian(arch: Architecture, folder: string): void {
+  mkdirSync(join(folder, 'lists/partial'), { recursive: true })
+  const [sources, status] = [join(folder, 'sources.list'), join(folder, 'status')]
+  writeFileSync(sources, `${debianSources().join('\n')}\n`)
+  writeFileSync(status, '')
+  const settings = {
+    'APT::Architecture': arch,
+    'APT::Architectures': arch,
+    'APT::Sandbox::User': 'root',
+    'Acquire::Languages': 'none',
+    'Dir::Cache': join(folder, 'cache'),
+    'Dir::Etc::sourcelist': sources,
+    'Dir::Etc::sourceparts': '/dev/null',
+    'Dir::State': folder,
+    'Dir::State::status': status,
   }
+  const options = Object.entries(settings).flatMap(([name, value]) => ['--option', `${name}=${value}`])
+  quiet('apt-get', [...options, '--error-on=any', 'update'])
+  quiet('apt-get', [...options, 'download', ...debianPackages], folder)
+}
+
+/** Unpacks Debian's packages. */
+function unpackDebian(arch: Architecture, tree: string, downloads: string): void {
+  downloadDebian(arch, downloads)
   mkdirSync(tree, { recursive: true })
   // Debian keeps programs and libraries below /usr only.
   for (const name of ['bin', 'lib', 'lib64', 'sbin']) {
     mkdirSync(join(tree, 'usr', name), { recursive: true })
     symlinkSync(`usr/${name}`, join(tree, name))
   }
-  for (const name of debianPackages) {
+  for (const file of readdirSync(downloads).filter((name) => name.endsWith('.deb'))) {
     const unpacked = join(tree, '.unpacked')
-    quiet('dpkg-deb', ['--extract', join(archives, find(name) ?? ''), unpacked])
+    quiet('dpkg-deb', ['--extract', join(downloads, file), unpacked])
     for (const top of readdirSync(unpacked)) if (top === 'etc' || top === 'usr') cpSync(join(unpacked, top), join(tree, top), copying)
     rmSync(unpacked, { recursive: true })
   }
@@ -191,7 +213,7 @@ const configuration = Object.entries({
   cmd: ['serve'],
 }).flatMap(([option, values]) => values.flatMap((value) => [`--${option}`, value]))
 
-/** Builds the image for one processor, if asked with the libraries of docs/tracing.md. Needs root, and Debian's `buildah` and `debootstrap`. */
+/** Builds the image for one processor, if asked with the libraries of docs/tracing.md. Needs root, apt, and Debian's `buildah`. */
 export function buildImage(arch: Architecture, withTraces = false): BuiltImage {
   const { version, description, license } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')) as Record<string, string>
   // With a strict one, the image's user could read no program.
@@ -199,7 +221,7 @@ export function buildImage(arch: Architecture, withTraces = false): BuiltImage {
   const work = join(artifacts, `image-${arch}`)
   const tree = join(work, 'tree')
   rmSync(work, { recursive: true, force: true })
-  unpackDebian(arch, tree)
+  unpackDebian(arch, tree, join(work, 'debian'))
   configure(tree)
   installProgram(arch, tree, work, withTraces)
   const file = join(artifacts, `postrider-${version}-${arch}.oci.tar`)

@@ -74,8 +74,8 @@ test('a builder without its script or its programs is left out with the reason',
     chosen: [builders[0]],
     leftOut: ['left out: image archives, because package.json has no script "package:image"'],
   })
-  expect(chooseBuilders(builders, both, (name) => name !== 'debootstrap').leftOut).toEqual([
-    expect.stringContaining('image archives, because this machine has no debootstrap'),
+  expect(chooseBuilders(builders, both, (name) => name !== 'buildah').leftOut).toEqual([
+    expect.stringContaining('image archives, because this machine has no buildah'),
   ])
 })
 

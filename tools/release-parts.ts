@@ -70,7 +70,7 @@ export interface Builder {
 /** `po2debconf` is run by debhelper. */
 export const builders: readonly Builder[] = [
   { script: 'package:deb', makes: 'Debian packages', needs: ['dh', 'po2debconf', 'dpkg-architecture', 'dpkg-deb', 'readelf'] },
-  { script: 'package:image', makes: 'image archives', needs: ['apt-get', 'buildah', 'debootstrap', 'dpkg-deb'] },
+  { script: 'package:image', makes: 'image archives', needs: ['apt-get', 'buildah', 'dpkg-deb'] },
 ]
 
 /** The version of the images that a file of containers names; several differing ones with commas. */

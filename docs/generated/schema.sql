@@ -143,6 +143,12 @@ create table credentials (
 );
 CREATE INDEX credentials_of_tenant ON credentials (tenant_id, id);
 
+create table delivery_erasures (
+  tenant_id text collate "C" not null,
+  until_at timestamptz not null,
+  constraint delivery_erasures_pkey PRIMARY KEY (tenant_id)
+);
+
 create table delivery_processes (
   id text not null,
   heartbeat bigint not null,
@@ -344,7 +350,7 @@ CREATE INDEX emails_by_id ON emails (id);
 CREATE INDEX emails_by_number ON emails USING brin (number) WITH (pages_per_range='32', autosummarize='on');
 CREATE INDEX emails_by_recipient ON emails (lower(recipient), id);
 CREATE INDEX emails_by_sender ON emails (sender, id);
-CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (tag IS NOT NULL);
+CREATE INDEX emails_by_tag ON emails (tag, id) WHERE (octet_length(tag) <= 2000);
 CREATE INDEX emails_of_test ON emails (tenant_id, id) WHERE test;
 
 create table events (
@@ -778,6 +784,11 @@ create table sts_policies (
   constraint sts_policies_mode_check CHECK ((mode = ANY (ARRAY['enforce'::text, 'testing'::text, 'none'::text])))
 );
 CREATE INDEX sts_policies_expiry ON sts_policies (expires_at);
+
+create table suppression_erasures (
+  tenant_id text collate "C" not null,
+  constraint suppression_erasures_pkey PRIMARY KEY (tenant_id)
+);
 
 create table suppressions (
   tenant_id text collate "C" not null,

@@ -8,7 +8,7 @@
 import { type Clock, type Ids, metrics } from '#base'
 import type { Db } from '#db'
 import type { Domains } from '#domains'
-import { openContentEncoder } from '#emails'
+import { openContentCodec } from '#emails'
 import { type LimitSettings, readSendLimitUsage, type SendLimitUsage } from '#limits'
 import type { Mailbox } from '#mail'
 import { getTestClockOffsetMs } from '#spool'
@@ -37,7 +37,7 @@ import type {
 import { type Prepared, prepareRawSubmission, prepareSubmission } from './submission-rows.ts'
 import { checkRecipients, checkSender, checkSubmission } from './validate-submission.ts'
 
-export type { BatchElement, UnmadeElement } from './batch.ts'
+export { type BatchElement, checkBatch, refuseOverfullBatch, type UnmadeElement } from './batch.ts'
 export { type Commit, openCommit } from './commit.ts'
 export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
@@ -129,14 +129,14 @@ export interface AcceptDeps {
 export function openAccept(deps: AcceptDeps): Accept {
   const { db, clock, ids, tenants } = deps
   const responder = new Responder(deps)
-  const encoder = openContentEncoder(clock)
+  const codec = openContentCodec(clock)
 
   /** The tenant, the sender and the facts that preparing a submission needs. */
   const factsFor = async (tenant: Tenant, sender: Sender, { mode, credentialId }: Caller) => {
     const test = mode === 'test'
     const clockOffsetMs = test ? await getTestClockOffsetMs(db, tenant.id) : 0
     const { publicUrl, feedbackId } = deps
-    return { tenant, sender, test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl, feedbackId, encoder }
+    return { tenant, sender, test, credentialId, nowMs: clock.nowMs(), clockOffsetMs, ids, publicUrl, feedbackId, codec }
   }
 
   const activeTenant = async (tenantId: string | null | undefined, caller: Caller): Promise<Tenant> => {
@@ -154,10 +154,10 @@ export function openAccept(deps: AcceptDeps): Accept {
   }
 
   return {
-    ...openForwarding({ ...deps, encoder }),
+    ...openForwarding({ ...deps, codec }),
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
     cancel: (emailId, scope) => cancelScheduled(emailId, scope, { db, nowMs: clock.nowMs() }),
-    reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, encoder, nowMs: clock.nowMs() }),
+    reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, codec, nowMs: clock.nowMs() }),
     retry: (emailId, scope) => retry(emailId, scope, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, given, caller, renderer) {

@@ -91,6 +91,26 @@ export async function prepareBatch(
   return { submissions, results }
 }
 
+/** Checks the elements without a sender, with the same turns as `prepareBatch`. Refuses a batch that is too large. */
+export async function checkBatch(
+  elements: readonly BatchElement<Submission>[],
+  maxElements: number,
+): Promise<({ submission: Submission } | { refused: Refusal })[]> {
+  refuseOverfullBatch(elements, maxElements)
+  const checked: ({ submission: Submission } | { refused: Refusal })[] = []
+  for (const [index, element] of elements.entries()) {
+    if (index > 0 && index % maxElementsPerTick === 0) await nextTurn()
+    try {
+      if ('submission' in element) checkSubmission(element.submission)
+      checked.push(element)
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error
+      checked.push({ refused: error })
+    }
+  }
+  return checked
+}
+
 export function refuseOverfullBatch(elements: readonly (UnmadeElement | BatchElement<Submission>)[], maxElements: number): void {
   if (elements.length < 1 || elements.length > maxElements) throw wrongField('emails', `must have 1 to ${maxElements} elements`)
   const recipients = elements.reduce((sum, one) => sum + ('submission' in one ? recipientsOf(one.submission) : one.recipients), 0)

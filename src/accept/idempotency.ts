@@ -15,14 +15,16 @@ const storedAnswer = sql<{ fingerprint: Buffer; body: Buffer }>`
   where credential_id = $1 and key = $2 and accepted_at > least($3::timestamptz, ${beforeMarks})`
 
 const deleteExpired = sql`
-  delete from idempotency_keys
-  where (credential_id, key) in (
+  with expired as materialized (
     select credential_id, key
     from idempotency_keys
     where accepted_at <= least($1::timestamptz, ${beforeMarks})
     order by accepted_at
     limit 10000
-  )`
+  )
+  delete from idempotency_keys
+  using expired
+  where idempotency_keys.credential_id = expired.credential_id and idempotency_keys.key = expired.key`
 
 export interface IdempotencyKey {
   credentialId: number
@@ -106,13 +108,21 @@ function settledBefore(twin: Promise<unknown>, deadlineMs: number, clock: Clock)
   })
 }
 
-const deleteMentions = sql`
-  delete from idempotency_keys
+const mentions = sql<{ credentialId: number; key: string }>`
+  select credential_id as "credentialId", key
+  from idempotency_keys
   where position($1 in lower(convert_from(body, 'UTF8'))) > 0 and lower(convert_from(body, 'UTF8')) ~ $2 and credential_id <> all($3)`
+
+const deleteThese = sql`
+  delete from idempotency_keys
+  using unnest($1::bigint[], $2::text[]) as named (credential_id, key)
+  where idempotency_keys.credential_id = named.credential_id and idempotency_keys.key = named.key`
 
 /**
  * Deletes stored responses that name this address (lower case), except those to the given credentials. A repetition of such a request would
- * send again.
+ * send again. All responses are read before the deletion: a transaction that has written stops the readers of the event log.
  */
-export const deleteResponsesWith = (on: Queryable, address: string, except: readonly number[]): Promise<number> =>
-  on.run(deleteMentions, [address, mentionPattern(address), except])
+export async function deleteResponsesWith(db: Db, address: string, except: readonly number[]): Promise<number> {
+  const found = await db.rows(mentions, [address, mentionPattern(address), except])
+  return found.length === 0 ? 0 : db.run(deleteThese, [found.map(({ credentialId }) => credentialId), found.map(({ key }) => key)])
+}

@@ -4,7 +4,7 @@
  */
 import { type Clock, type Ids, Refusal } from '#base'
 import { type Db, isUniqueViolation } from '#db'
-import { findEmail, openContentEncoder } from '#emails'
+import { findEmail, openContentCodec } from '#emails'
 import { readRaw } from '#mail'
 import type { Tenants } from '#tenants'
 import { refuseUnlessActive, type SenderDeps, senderOf } from './authorize-sender.ts'
@@ -43,7 +43,7 @@ const noCredential = 0
 
 export function openMoved(deps: MovedDeps): AcceptMoved {
   const { db, ids, tenants, clock, publicUrl, commit } = deps
-  const encoder = openContentEncoder(clock)
+  const codec = openContentCodec(clock)
 
   return async ({ id, tenantId, recipient, octets, bounce, acceptedAtMs, tag, metadata }) => {
     if (await findEmail(db, id, tenantId)) return false
@@ -59,7 +59,7 @@ export function openMoved(deps: MovedDeps): AcceptMoved {
     const caller = { credentialId: noCredential, tenantId, mode: 'live' as const }
     const sender = await senderOf(checked.originators, tenant, caller, deps)
     const own = { tenant, sender, test: false, credentialId: noCredential, nowMs: acceptedAtMs, clockOffsetMs: 0 }
-    const facts = { ...own, ids: { ...ids, emailId: () => id }, publicUrl, encoder }
+    const facts = { ...own, ids: { ...ids, emailId: () => id }, publicUrl, codec }
     const prepared = await prepareRawSubmission(submission, checked, recipients, facts)
     try {
       await commit({ submissions: [{ ...prepared, credentialId: null }], idempotency: undefined })

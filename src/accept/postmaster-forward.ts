@@ -6,7 +6,7 @@
 import { type Clock, derivedEmailId, emailIdTimeMs, type Ids, Refusal } from '#base'
 import { type Db, isUniqueViolation } from '#db'
 import { type Domain, returnPathDomainOf } from '#domains'
-import { type Content, type ContentEncoder, findEmail } from '#emails'
+import { type Content, type ContentCodec, findEmail } from '#emails'
 import { parseAddress, readRaw } from '#mail'
 import type { Tenants } from '#tenants'
 import { identityOf } from './authorize-sender.ts'
@@ -42,7 +42,7 @@ interface ForwardingDeps {
   ids: Ids
   tenants: Pick<Tenants, 'default'>
   hostname: string
-  encoder: ContentEncoder
+  codec: ContentCodec
   commit: Commit
 }
 
@@ -109,7 +109,7 @@ async function prepareCopies(
   octets: Buffer,
   copies: readonly Copy[],
   { tenantId, nowMs, sender, identity, keepsArc }: ForwardFacts,
-  { hostname, encoder }: ForwardingDeps,
+  { hostname, codec }: ForwardingDeps,
 ): Promise<Prepared> {
   const emails = copies.map(({ id, to }) => {
     const recipient = parseAddress(to)
@@ -125,7 +125,7 @@ async function prepareCopies(
   return {
     tenantId,
     contentId,
-    body: await encoder.encode({ message, messageId, acceptedAtMs: nowMs, ...identity }, { tenantId, sizeOctets: octets.length }),
+    body: await codec.encode({ message, messageId, acceptedAtMs: nowMs, ...identity }, { tenantId, sizeOctets: octets.length }),
     sizeOctets: octets.length,
     fromHeader: from,
     // Rules, pauses and reputation by domain are those of the domain that forwards, not of a stranger.

@@ -4,16 +4,7 @@
  */
 import { Refusal } from '#base'
 import type { Db, Tx } from '#db'
-import {
-  type Content,
-  type ContentEncoder,
-  decodeContent,
-  type Email,
-  findContentBody,
-  listEmailsOfMessage,
-  markCancelled,
-  setSchedule,
-} from '#emails'
+import { type Content, type ContentCodec, type Email, findContentBody, listEmailsOfMessage, markCancelled, setSchedule } from '#emails'
 import { appendEvents, dataWithoutAttempt } from '#events'
 import { getTestClockOffsetMs, lockUnsent, removeLocked, scheduleLocked } from '#spool'
 import { refuseOtherSenders, storedSenderOf } from './authorize-sender.ts'
@@ -107,7 +98,7 @@ export async function reschedule(
   emailId: string,
   scope: MailScope,
   given: ScheduledTime,
-  { db, encoder, nowMs }: { db: Db; encoder: ContentEncoder; nowMs: number },
+  { db, codec, nowMs }: { db: Db; codec: ContentCodec; nowMs: number },
 ): Promise<ScheduledMessage> {
   const wish = checkScheduledTime(given) as ScheduledWish
   const found = await messageOf(db, emailId, scope)
@@ -117,8 +108,8 @@ export async function reschedule(
   const body = await findContentBody(db, first)
   if (!body) throw refusalOf(found)
   // The Date field and the signatures have the time at which the message leaves.
-  const content = { ...decodeContent(body), acceptedAtMs: atMs }
-  const rewritten = await encoder.encode(content, { tenantId: first.tenantId, sizeOctets: sizeOf(content.message) })
+  const content = { ...(await codec.decode(body, first.tenantId)), acceptedAtMs: atMs }
+  const rewritten = await codec.encode(content, { tenantId: first.tenantId, sizeOctets: sizeOf(content.message) })
   const scheduledAt = new Date(atMs)
   return db.transaction(async (tx) => {
     const locked = await lockUnsent(tx, first.tenantId, idsOf(found))

@@ -3,7 +3,7 @@
  */
 
 import { type Ids, wrongField } from '#base'
-import type { Content, ContentEncoder, PartsContent, Tracking } from '#emails'
+import type { Content, ContentCodec, PartsContent, Tracking } from '#emails'
 import type { Address, Mailbox } from '#mail'
 import type { Tenant } from '#tenants'
 import type { Sender } from './authorize-sender.ts'
@@ -63,7 +63,7 @@ export interface PrepareFacts {
   publicUrl: string
   /** The pattern of Feedback-ID. */
   feedbackId?: string | undefined
-  encoder: ContentEncoder
+  codec: ContentCodec
 }
 
 /** The rows of a submission whose content is given in parts; `given`: its addresses as the caller wrote them. */
@@ -216,7 +216,7 @@ async function finish(content: Content, from: Mailbox, facts: FinishFacts): Prom
   return {
     tenantId: tenant.id,
     contentId,
-    body: await facts.encoder.encode(content, { tenantId: tenant.id, sizeOctets: facts.sizeOctets }),
+    body: await facts.codec.encode(content, { tenantId: tenant.id, sizeOctets: facts.sizeOctets }),
     sizeOctets: facts.sizeOctets,
     fromHeader: facts.fromHeader,
     sender: from.address.text.toLowerCase(),

@@ -63,6 +63,26 @@ function forkChild({ script, argumentsFor, environment }: ChildrenOptions, name:
   return child
 }
 
+/** undefined: the system refused, for example for lack of memory. */
+function forkedChild(options: ChildrenOptions, name: string): ChildProcess | undefined {
+  try {
+    return forkChild(options, name)
+  } catch (error) {
+    options.log.warn({ err: error, child: name }, 'failed to start a child process; trying again')
+    return undefined
+  }
+}
+
+/** Resolves when the child has ended, or could not be started: without a free file descriptor it has no event but `error`. */
+const endOf = (child: ChildProcess, log: Log) =>
+  new Promise<{ code: number | null; signal: NodeJS.Signals | null; problem?: string }>((resolve) => {
+    child.once('exit', (code, signal) => resolve({ code, signal }))
+    child.on('error', (error) => {
+      if (child.pid === undefined) resolve({ code: null, signal: null, problem: error.message })
+      else log.warn({ err: error, pid: child.pid }, 'failed to reach a child process')
+    })
+  })
+
 export function startChildren(options: ChildrenOptions): Children {
   const { clock, log, ending } = options
   const living = new Set<ChildProcess>()
@@ -75,28 +95,32 @@ export function startChildren(options: ChildrenOptions): Children {
     if (ending.aborted) return
     const name = options.newName()
     const startedMs = clock.monotonicMs()
-    const child = forkChild(options, name)
+    const child = forkedChild(options, name)
+    if (!child) {
+      const nextMs = Math.min(backoffMs * 2, maxBackoffMs)
+      void pause(clock, nextMs, ending).then(() => start(nextMs))
+      return
+    }
     living.add(child)
     collectFromChild(child)
     child.on('message', (message) => {
       if (typeof message === 'object' && 'ready' in message) ready.add(child)
       if (ready.size === options.count) noteAllReady()
     })
-    const end = new Promise<void>((resolve) =>
-      child.once('exit', (code, signal) => {
-        living.delete(child)
-        ready.delete(child)
-        // A child that stopped in order has deregistered itself.
-        const deregistered = ending.aborted && code === 0 ? Promise.resolve() : options.ended(name)
-        deregistered
-          .catch((error) => log.warn({ err: error, child: name }, 'failed to deregister a process that ended; its lease will expire'))
-          .finally(resolve)
-        if (ending.aborted) return
-        log.warn({ child: name, code, signal }, 'child process ended; restarting')
+    const end = endOf(child, log).then(({ code, signal, problem }) => {
+      living.delete(child)
+      ready.delete(child)
+      // A child that stopped in order has deregistered itself.
+      const deregistered = ending.aborted && code === 0 ? Promise.resolve() : options.ended(name)
+      if (!ending.aborted) {
+        log.warn({ child: name, code, signal, problem }, 'child process ended; restarting')
         const nextMs = clock.monotonicMs() - startedMs > healthyMs ? firstBackoffMs : Math.min(backoffMs * 2, maxBackoffMs)
         void pause(clock, nextMs, ending).then(() => start(nextMs))
-      }),
-    )
+      }
+      return deregistered.catch((error) =>
+        log.warn({ err: error, child: name }, 'failed to deregister a process that ended; its lease will expire'),
+      )
+    })
     ends.add(end)
     void end.finally(() => ends.delete(end))
   }

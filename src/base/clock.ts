@@ -40,3 +40,12 @@ export function pause(clock: Clock, delayMs: number, signal?: AbortSignal): Prom
 
 /** Resolves in the next turn of the event loop: long work that awaits it between its steps lets other requests in. */
 export const nextTurn = (): Promise<void> => new Promise((resolve) => void setImmediate(resolve))
+
+/** Ends with the last step that was asked for. */
+let lastStep = Promise.resolve()
+
+/** Resolves in a turn of the event loop that has no other step, so that many large tasks together take no longer turns than one. */
+export function nextStep(): Promise<void> {
+  lastStep = lastStep.then(nextTurn)
+  return lastStep
+}

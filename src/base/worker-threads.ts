@@ -78,7 +78,7 @@ const asError = (error: unknown) => (error instanceof Error ? error : new Error(
 
 function startThread(file: URL, { maxHeapMebibytes }: ThreadBounds, { posted, failed }: Reports): Worked {
   const thread = new Worker(file, {
-    // The thread needs no settings, so no secret is passed to it.
+    // No settings: each task has all that the thread needs.
     env: {},
     resourceLimits: maxHeapMebibytes === undefined ? {} : { maxOldGenerationSizeMb: maxHeapMebibytes },
   })

@@ -48,6 +48,9 @@ const isAnswer = (message: Part, subject: string) =>
   fieldOf(message, 'references') !== undefined ||
   /^ ?(?:re|aw|sv|antw|odp|vs|rif|rép|ref|auto)\s*[:：]/.test(subject)
 
+/** The envelope sender was the null reverse-path. */
+export const hasNullSender = (message: Part) => /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '')
+
 export const isListMail = (message: Part) =>
   ['list-unsubscribe', 'list-id', 'list-post'].some((name) => fieldOf(message, name) !== undefined)
 
@@ -62,7 +65,7 @@ export function isAutoReply(message: Part, subject: string, words: string): bool
   // After `Re:` stands the subject of the original message, which may be about vacations.
   const isOwn = !/^ ?(?:re|aw|sv|fwd?|wg|tr|rv|enc|odp|antw|rif|vs)\s*[:：]/.test(subject)
   if (says(subject.slice(0, 120), autoReplySubjects) && (isOwn || isHinted)) return true
-  const isSent = /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '') || fieldOf(message, 'in-reply-to') !== undefined
+  const isSent = hasNullSender(message) || fieldOf(message, 'in-reply-to') !== undefined
   if (isOwn && says(subject.slice(0, 120), absenceSubjects) && (isSent || isHinted)) return true
   if (hintsAutomatic(message) && (isAnswer(message, subject) || says(body, autoReplyWords))) return true
   if (

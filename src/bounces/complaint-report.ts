@@ -23,11 +23,12 @@ const noComplaint = /^(?:not-spam|auth-failure|dmarc|spf|dkim|info|dmarc-report)
 
 export const isComplaint = ({ type }: Feedback): boolean => !noComplaint.test(type)
 
-export function feedbackOf(report: Part, original: OriginalMessage | null): Feedback | null {
+/** The fields of RFC 5965: of a part of their own or, if `trustsText`, of a text. */
+export function feedbackOf(report: Part, original: OriginalMessage | null, trustsText: boolean): Feedback | null {
   for (const part of below(report, 'this message')) {
     if (part === report && part.media.startsWith('multipart/')) continue
     const isReport = /^(?:message|text)\/feedback-report$/.test(part.media)
-    const text = isReport || (part.media === 'text/plain' && part.children.length === 0) ? textOf(part).slice(0, 20_000) : ''
+    const text = isReport || (trustsText && part.media === 'text/plain' && part.children.length === 0) ? textOf(part).slice(0, 20_000) : ''
     if (!isReport && !/^Feedback-Type:/im.test(text)) continue
     const fields = readPartFields(text.replace(/\n[ \t]*\n/g, '\n'))
     const type = fieldOf({ fields }, 'feedback-type')?.trim().toLowerCase().split(/[\s;]/)[0] ?? 'abuse'

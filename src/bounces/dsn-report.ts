@@ -11,13 +11,17 @@ import { says } from './phrase-matcher.ts'
 import { delayWords, gaveUpWords, plainWords } from './phrases.ts'
 import { emptyReport, humanText, idIn, oursOf, type Report, type ReportedRecipient, reportOf, soleOf } from './report-types.ts'
 
-/** The machine-readable part, wherever it is: part of a multipart, the whole message, or lines of text. */
-export function statusOf(message: Part): DeliveryStatus | null {
+/** The machine-readable part, wherever it is: part of a multipart, the whole message, or, if `trustsText`, lines of text. */
+export function statusOf(message: Part, trustsText: boolean): DeliveryStatus | null {
   let partial: DeliveryStatus | null = null
   for (const part of below(message, 'this message')) {
     // A multipart without parts has lost its boundary lines; its fields are lines of text.
     const isText =
-      part.children.length === 0 && !isListMail(message) && /^(?:text|multipart)\//.test(part.media) && !/rfc822/.test(part.media)
+      trustsText &&
+      part.children.length === 0 &&
+      !isListMail(message) &&
+      /^(?:text|multipart)\//.test(part.media) &&
+      !/rfc822/.test(part.media)
     const found = isDeliveryStatus(part) ? readDeliveryStatus(textOf(part)) : isText ? statusInText(part) : null
     if (found && found.recipients.length > 0) return found
     partial ??= found

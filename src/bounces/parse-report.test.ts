@@ -152,6 +152,53 @@ hi
   })
 })
 
+describe('fields of a report in a text', () => {
+  const status = 'Final-Recipient: rfc822; bob@example.com\nAction: failed\nStatus: 5.1.1\n'
+  const feedback = 'Feedback-Type: abuse\nOriginal-Rcpt-To: bob@example.com\n'
+  const quoted = (lines: string) => lines.replace(/^(?=.)/gm, '> ')
+  const answer = (header: string, body: string) => read(`${header}\nTo: b@rp.house.test\nSubject: Re: your report\n\nThank you.\n\n${body}`)
+  const auto = 'From: support@desk.example\nAuto-Submitted: auto-replied'
+
+  test.each<[string, string, string]>([
+    ['an auto-response', auto, status],
+    ['an auto-response that quotes them', auto, quoted(status)],
+    ['an auto-response with the null reverse-path', `Return-Path: <>\n${auto}`, quoted(status)],
+    ['an auto-response that quotes a whole report', auto, quoted(`From: MAILER-DAEMON@mx.example\nSubject: failure\n\n${status}`)],
+    ['an auto-response that quotes a complaint', auto, quoted(feedback)],
+    ['an auto-response that repeats a complaint', auto, feedback],
+  ])('are not a report of %s', (_, header, body) => {
+    expect(answer(header, body)).toMatchObject({ kind: 'auto-reply', permanent: false })
+  })
+
+  test('are not a report of a person', () => {
+    for (const body of [status, quoted(status), feedback]) expect(answer('From: ann@desk.example', body).kind).toBe('other')
+  })
+
+  test('are a report of a mail system, and of a sender with the null reverse-path', () => {
+    for (const header of ['From: MAILER-DAEMON@mx.example\nAuto-Submitted: auto-replied', 'Return-Path: <>\nFrom: mx@desk.example']) {
+      expect(answer(header, status)).toMatchObject({ kind: 'bounce', recipient: 'bob@example.com', permanent: true })
+      expect(answer(header, feedback)).toMatchObject({ kind: 'complaint', recipient: 'bob@example.com' })
+    }
+  })
+})
+
+describe('the envelope sender', () => {
+  const returned = 'From: mx@mx.example\nSubject: Your message\n\n550 5.1.1 <bob@example.com>: no such user\n'
+  const kindOf = (text: string, hasNullSender?: boolean) => readReport(Buffer.from(text), hasNullSender).kind
+
+  test('of received mail is that of the transaction, whatever its Return-Path field says', () => {
+    for (const field of ['', 'Return-Path: <>\n', 'Return-Path: <mx@mx.example>\n']) {
+      expect(kindOf(field + returned, true)).toBe('bounce')
+      expect(kindOf(field + returned, false)).toBe('other')
+    }
+  })
+
+  test('of a saved message is that of its Return-Path field', () => {
+    expect(kindOf(`Return-Path: <>\n${returned}`)).toBe('bounce')
+    expect(kindOf(returned)).toBe('other')
+  })
+})
+
 describe('anything at all', () => {
   test('is read without a crash, and gives a result that JSON can represent', () => {
     const words = fc.constantFrom(

@@ -2,6 +2,7 @@
  * Classifies mail that arrives at a return path: bounce, delay notice, complaint, auto-response, or other. Never throws; octets and work
  * are limited. A report's claims are unverified, and the caller must prove which email it concerns.
  */
+import { hasNullSender, saysAutomatic } from './auto-responses.ts'
 import { bareComplaint, complainedId, type Feedback, feedbackOf, isComplaint } from './complaint-report.ts'
 import { fromStatus, statusOf } from './dsn-report.ts'
 import { comesFromProgram, forwardedReport, passesOn } from './forwarded-report.ts'
@@ -16,28 +17,43 @@ const maxOctets = 26_214_400
 /** Limit of nested forwards. */
 const maxForwards = 4
 
-export function readReport(octets: Uint8Array): Report {
+/**
+ * `hasNullSender`: whether the envelope sender is the null reverse-path. Undefined for a saved message: its Return-Path field then counts, which
+ * a server adds at delivery (RFC 5321 section 4.4).
+ */
+export function readReport(octets: Uint8Array, hasNullSender?: boolean): Report {
   const buffer = Buffer.from(octets.buffer, octets.byteOffset, Math.min(octets.byteLength, maxOctets))
   try {
-    return readMessage(readParts(buffer), 0)
+    const message = readParts(buffer)
+    if (hasNullSender !== undefined) message.fields = withSender(message.fields, hasNullSender)
+    return readMessage(message, 0)
   } catch (error) {
     if (error instanceof TooMuchWork) return unreadReport
     throw error
   }
 }
 
+/** Of received mail, a field of this name was written by its sender. */
+function withSender(fields: Part['fields'], isNull: boolean): Part['fields'] {
+  const others = fields.filter(([name]) => name !== 'return-path')
+  return isNull ? [['return-path', '<>'], ...others] : others
+}
+
 /** A partly read report gives a partial result, and the unread rest could contradict it. */
 const unreadReport = reportOf('other', [], { original: null, originalMessageId: null, reportingMta: null, arrivalDate: null, unread: true })
 
 function readMessage(message: Part, forwards: number): Report {
-  const status = statusOf(message)
+  const isProgram = comesFromProgram(message)
+  // Any person or auto-responder can quote the fields of a report; RFC 3834 lets auto-responses have the null reverse-path too.
+  const trustsText = isProgram || (hasNullSender(message) && !saysAutomatic(message))
+  const status = statusOf(message, trustsText)
   if (status && status.recipients.length > 0) return fromStatus(message, status)
   const attached = attachedOriginal(message)
-  const feedback = feedbackOf(message, attached)
+  const feedback = feedbackOf(message, attached, trustsText)
   if (feedback) return fromFeedback(message, feedback, attached)
   const subject = plainWords(fieldOf(message, 'subject') ?? '')
-  const isProgram = comesFromProgram(message)
-  if (forwards < maxForwards && (!isProgram || passesOn(message))) {
+  const isForward = isProgram ? passesOn(message) : !saysAutomatic(message)
+  if (forwards < maxForwards && isForward) {
     const inner = forwardedReport(message, (passedOn) => readMessage(passedOn, forwards + 1))
     if (inner) return inner
   }

@@ -2,7 +2,7 @@
  * Determines the kind of a free-text report: bounce, delay, auto-response, or other.
  */
 
-import { isAutoReply, isListMail, saysAutomatic } from './auto-responses.ts'
+import { hasNullSender, isAutoReply, isListMail, saysAutomatic } from './auto-responses.ts'
 import { meaningOf, replyIn } from './classify-report.ts'
 import type { DeliveryStatus } from './delivery-status.ts'
 import { meaningOfAction } from './dsn-report.ts'
@@ -117,15 +117,13 @@ function kindOf(message: Part, seen: TextSigns): ReportKind {
     return isAutomatic ? 'auto-reply' : 'other'
   }
   // Any person can write about failed mail: a message from a person or a list needs more evidence than words.
-  const isProven = seen.hasOriginal || isNull(message) || seen.hasReply || seen.names > 0
+  const isProven = seen.hasOriginal || hasNullSender(message) || seen.hasReply || seen.names > 0
   const isReport = isProven && !isListMail(message) && saysFailure && (isFailureSubject || isDelaySubject)
   if (isReport && !(isAutomatic && saysAutomatic(message))) return saysDelay ? 'delay' : 'bounce'
   if (isAutomatic) return 'auto-reply'
   // A message without an envelope sender that returns the original came from a program.
-  const isReturned = isNull(message) && seen.hasOriginal && saysFailure
-  if (isReport || (!isReply && !isListMail(message) && (isReturned || (seen.hasReply && (isNull(message) || seen.hasOriginal)))))
+  const isReturned = hasNullSender(message) && seen.hasOriginal && saysFailure
+  if (isReport || (!isReply && !isListMail(message) && (isReturned || (seen.hasReply && (hasNullSender(message) || seen.hasOriginal)))))
     return saysDelay ? 'delay' : 'bounce'
   return 'other'
 }
-
-const isNull = (message: Part) => /^\s*<\s*>\s*$/.test(fieldOf(message, 'return-path') ?? '')

@@ -38,7 +38,7 @@ export const newKey = (): string =>
 
 /**
  * Obtains a certificate for `name`. Throws the CA's reason, `TooManyOrders`, or an error after `orderWithinMs` or when `stopping` aborts; the
- * challenge is removed in any case.
+ * challenge is removed in any case, if the database is there.
  */
 export async function obtainCertificate(name: string, kind: ChallengeKind, deps: OrderDeps, stopping: AbortSignal): Promise<Obtained> {
   const { db, clock } = deps
@@ -46,19 +46,21 @@ export async function obtainCertificate(name: string, kind: ChallengeKind, deps:
   const late = pause(clock, orderWithinMs, AbortSignal.any([over.signal, stopping])).then((): never => {
     throw new Error(stopping.aborted ? 'the service stopped during the order' : `not finished within ${orderWithinMs / 1000} s`)
   })
+  const { promise: refusal, reject: refused } = Promise.withResolvers<never>()
   try {
-    return await Promise.race([order(name, kind, deps), late])
+    return await Promise.race([order(name, kind, deps, refused), late, refusal])
   } finally {
     over.abort()
-    late.catch(() => undefined)
-    await removeChallenge(db, name, clock.nowMs())
+    for (const one of [late, refusal]) one.catch(() => undefined)
+    // A challenge that stays expires, and must not replace the result.
+    await removeChallenge(db, name, clock.nowMs()).catch(() => undefined)
   }
 }
 
-async function order(name: string, kind: ChallengeKind, deps: OrderDeps): Promise<Obtained> {
+async function order(name: string, kind: ChallengeKind, deps: OrderDeps, refused: (error: TooManyOrders) => void): Promise<Obtained> {
   // Loaded for an order only: it takes 20 MB of memory.
   const { crypto } = await import('acme-client')
-  const client = await openAccount(deps)
+  const client = await openAccount(deps, refused)
   const placed = await client.createOrder({ identifiers: [{ type: 'dns', value: name }] })
   for (const authorization of await client.getAuthorizations(placed)) await authorize(client, authorization, kind, deps)
   const key = newKey()
@@ -67,9 +69,12 @@ async function order(name: string, kind: ChallengeKind, deps: OrderDeps): Promis
   return checked(name, { cert: await client.getCertificate(finalised), key }, deps.clock.nowMs())
 }
 
-async function openAccount({ db, clock, secrets, directory, contact }: OrderDeps): Promise<Client> {
+async function openAccount(
+  { db, clock, secrets, directory, contact }: OrderDeps,
+  refused: (error: TooManyOrders) => void,
+): Promise<Client> {
   const { Client, axios } = await import('acme-client')
-  axios.defaults.adapter = openTransport(clock)
+  axios.defaults.adapter = openTransport(clock, refused)
   const accountKey = await ensureAccountKey(db, secrets, directory, { nowMs: clock.nowMs(), make: newKey })
   const client = new Client({
     directoryUrl: directory,

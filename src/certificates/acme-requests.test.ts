@@ -19,7 +19,7 @@ afterAll(() => {
 
 /** As acme-client calls it. */
 function request(clock: Clock = systemClock) {
-  axios.defaults.adapter = openTransport(clock)
+  axios.defaults.adapter = openTransport(clock, () => undefined)
   return axios.request({ url, method: 'get', validateStatus: null, headers: { 'Content-Type': 'application/jose+json' } })
 }
 const failed = (status: number, headers: Record<string, string>) => {
@@ -47,6 +47,19 @@ describe('a request to the CA', () => {
     const at = new Date(Date.UTC(2100, 0, 1))
     const asked = (await failed(503, { 'retry-after': at.toUTCString() })) as TooManyOrders
     expect(Math.abs(asked.askedMs - (at.getTime() - systemClock.nowMs()))).toBeLessThan(60_000)
+  })
+
+  test('is not sent any more after the CA refused one', async () => {
+    const refusals: TooManyOrders[] = []
+    let asked = 0
+    answer = (response) => {
+      asked++
+      response.writeHead(429, { 'retry-after': '60' }).end('{"detail":"too many orders"}')
+    }
+    axios.defaults.adapter = openTransport(systemClock, (error) => void refusals.push(error))
+    for (let nth = 0; nth < 3; nth++) await expect(axios.request({ url })).rejects.toBeInstanceOf(TooManyOrders)
+    expect(asked).toBe(1)
+    expect(refusals).toMatchObject([{ askedMs: 60_000 }])
   })
 
   test('is limited in octets and time, and names the host and the cause', async () => {

@@ -4,6 +4,7 @@
  */
 import type { axios } from 'acme-client'
 import type { Clock } from '#base'
+import { readRetryAfter } from '#net'
 
 /** The form of a transport of acme-client's HTTP library. */
 type Transport = Extract<NonNullable<(typeof axios)['defaults']['adapter']>, (...given: never[]) => unknown>
@@ -25,9 +26,14 @@ const maxOctets = 262_144
 /** For a refusal without Retry-After. */
 const usualAskedMs = 3_600_000
 
-/** Throws `TooManyOrders`, or a plain Error with the cause of a failed request. Never an error that acme-client would repeat. */
-export function openTransport(clock: Clock): Transport {
+/**
+ * Throws `TooManyOrders`, or a plain Error with the cause of a failed request. acme-client repeats a failed look at an order: after the first
+ * `TooManyOrders`, which `refused` gets, the CA is not asked again.
+ */
+export function openTransport(clock: Clock, refused: (error: TooManyOrders) => void): Transport {
+  let refusal: TooManyOrders | undefined
   return async (config) => {
+    if (refusal) throw refusal
     const url = String(config.url)
     const over = new AbortController()
     const cancel = clock.after(requestWithinMs, () => over.abort(new Error(`no response within ${requestWithinMs / 1000} s`)))
@@ -41,11 +47,17 @@ export function openTransport(clock: Clock): Transport {
       })
       const data = await textOf(response)
       const headers = Object.fromEntries(response.headers)
-      if (response.status === 429 || response.status === 503)
-        throw new TooManyOrders(detailOf(data) ?? `the CA answered ${response.status}`, askedMsOf(headers['retry-after'], clock.nowMs()))
+      if (response.status === 429 || response.status === 503) {
+        const askedMs = readRetryAfter(response.headers.get('retry-after'), clock.nowMs()) ?? usualAskedMs
+        throw new TooManyOrders(detailOf(data) ?? `the CA answered ${response.status}`, askedMs)
+      }
       return { data, status: response.status, statusText: response.statusText, headers, config }
     } catch (error) {
-      if (error instanceof TooManyOrders) throw error
+      if (error instanceof TooManyOrders) {
+        refusal = error
+        refused(error)
+        throw error
+      }
       const { message, cause } = error as Error
       throw new Error(`${new URL(url).host}: ${cause instanceof Error ? cause.message || (cause as { code?: string }).code : message}`)
     } finally {
@@ -73,12 +85,4 @@ function detailOf(text: string): string | undefined {
   } catch {
     return undefined
   }
-}
-
-/** Retry-After (RFC 9110 section 10.2.3): seconds, or a date. */
-function askedMsOf(header: string | undefined, nowMs: number): number {
-  if (header === undefined) return usualAskedMs
-  if (/^\d{1,9}$/.test(header)) return Number(header) * 1000
-  const atMs = Date.parse(header)
-  return Number.isNaN(atMs) ? usualAskedMs : Math.max(0, atMs - nowMs)
 }

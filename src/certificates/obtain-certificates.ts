@@ -2,7 +2,7 @@
  * Obtains and renews the certificates of this instance's names. Instances that share the database never order one name at the same time, and
  * failures are spaced so that the CA's rate limits are not reached.
  */
-import { type Clock, type Ids, type Log, metrics, type Secrets, startLoop } from '#base'
+import { type Clock, type Ids, type Log, metrics, pause, type Secrets, startLoop } from '#base'
 import type { Db } from '#db'
 import { type OrderDeps, obtainCertificate } from './acme-order.ts'
 import { TooManyOrders } from './acme-requests.ts'
@@ -38,6 +38,8 @@ export interface ObtainDeps extends OrderDeps {
 }
 
 const lookEveryMs = 10_000
+const saveWithinMs = 15_000
+const saveAgainMs = 500
 const hourMs = 3_600_000
 const dayMs = 24 * hourMs
 /** Let's Encrypt allows 300 orders in three hours. Each of these names may fail up to four times in an hour, later less often. */
@@ -47,6 +49,19 @@ const maxOfTenant = 40
 const maxRetries = 10
 /** Names with a metric, soonest expiry first. */
 const maxMeasured = 50
+
+/** Repeats a write that fails for some seconds: a database that is away for a moment must not cost an issued certificate. */
+async function repeated(clock: Clock, write: () => Promise<void>): Promise<void> {
+  const untilMs = clock.monotonicMs() + saveWithinMs
+  for (;;) {
+    try {
+      return await write()
+    } catch (error) {
+      if (clock.monotonicMs() >= untilMs) throw error
+      await pause(clock, saveAgainMs)
+    }
+  }
+}
 
 /** Looks for due names now, after each order, and every ten seconds or when `requestRenewal` is called. */
 export async function startObtaining(deps: ObtainDeps): Promise<{ stop(): Promise<void> }> {
@@ -108,7 +123,7 @@ class Obtaining {
     try {
       const { cert, key, fromMs, toMs } = await obtainCertificate(name, kind, this.#deps, stopping)
       const times = { issuedMs: clock.nowMs(), expiresMs: toMs, renewAtMs: renewalMs(fromMs, toMs, ids.random(), clock.nowMs()) }
-      await saveCertificate(db, secrets, { name, directory, cert, key, challenge: kind, ...times })
+      await repeated(clock, () => saveCertificate(db, secrets, { name, directory, cert, key, challenge: kind, ...times }))
       // A hint only.
       await db.notify(certificatesChanged, name).catch(() => undefined)
       log.info({ host: name, expires: new Date(toMs).toISOString() }, 'obtained a certificate')

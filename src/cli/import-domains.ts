@@ -1,5 +1,5 @@
 /** `postrider import domains`: adds the sending domains of an account at another service. */
-import { domainVendors, importDomains, listSesDomains, listVendorDomains } from '#imports'
+import { domainVendors, importDomains, listSesDomains, listVendorDomains, patientGet } from '#imports'
 import type { Installation } from '#installation'
 import { plain } from './api.ts'
 import { tenantOf } from './command-arguments.ts'
@@ -68,14 +68,16 @@ function listerOf(given: CommandArguments, { environment }: CommandDeps, vendor:
   const key = text(given, 'key') ?? environment.VENDOR_KEY ?? (vendor === 'ses' ? awsKeyOf(environment) : undefined)
   if (!key || !/^[\x21-\x7e]+$/.test(key)) throw new UsageError('give --key, or set VENDOR_KEY')
   const apiUrl = text(given, 'api')
-  if (vendor !== 'ses') return (installation: Installation) => listVendorDomains({ vendor, key, apiUrl }, outboundOf(installation).post.get)
+  if (vendor !== 'ses') return (installation: Installation) => listVendorDomains({ vendor, key, apiUrl }, getOf(installation))
   const region = text(given, 'region') ?? environment.AWS_REGION
   if (!region || !/^[a-z0-9-]{1,40}$/.test(region)) throw new UsageError('give --region with a region of AWS, such as eu-central-1')
   const [accessKeyId = '', secret, sessionToken] = key.split(':')
   if (!secret) throw new UsageError('--key of SES must be ID:SECRET')
   const account = { key: { accessKeyId, secret, sessionToken }, region, apiUrl }
-  return (installation: Installation) => listSesDomains(account, outboundOf(installation).post.get, installation.clock)
+  return (installation: Installation) => listSesDomains(account, getOf(installation), installation.clock)
 }
+
+const getOf = (installation: Installation) => patientGet(outboundOf(installation).post.get, installation.clock)
 
 const awsKeyOf = ({ AWS_ACCESS_KEY_ID: id, AWS_SECRET_ACCESS_KEY: secret, AWS_SESSION_TOKEN: token }: CommandDeps['environment']) =>
   id && secret ? [id, secret, ...(token ? [token] : [])].join(':') : undefined

@@ -1,5 +1,5 @@
 /** `postrider import webhooks`: adds the webhooks of an account at another service. */
-import { importWebhooks, listWebhooksAt, type WebhookLine, type WebhooksReport, webhookVendors } from '#imports'
+import { importWebhooks, listWebhooksAt, patientGet, type WebhookLine, type WebhooksReport, webhookVendors } from '#imports'
 import type { Installation } from '#installation'
 import { openGuard, openPost, openResolver } from '#net'
 import { openTenants } from '#tenants'
@@ -44,7 +44,7 @@ Example: VENDOR_KEY=re_123 postrider import webhooks --from resend --dry-run`,
     return deps.withInstallation(async (installation) => {
       const tenant = await tenantOf(installation, text(given, 'tenant'))
       const { post, webhooks } = outboundOf(installation)
-      const found = await listWebhooksAt({ vendor, key, apiUrl: text(given, 'api') }, post.get)
+      const found = await listWebhooksAt({ vendor, key, apiUrl: text(given, 'api') }, patientGet(post.get, installation.clock))
       const report = await importWebhooks(found, { tenantId: tenant.id, vendor, dryRun }, { webhooks, look: (url) => post.look(url) })
       printed(given, deps, { dryRun, tenantId: tenant.id, ...report }, shown(report, vendor, dryRun))
     })

@@ -1,14 +1,35 @@
 /** Commands for the members who can sign in to the dashboard. */
 import type { Installation } from '#installation'
 import { parseAddress } from '#mail'
-import { addMember, changeRole, listMembers, type Role, removeMember, resetMember, resetSecondFactor, roles } from '#members'
+import { addMember, changeRole, listMembers, type Role, removeMember, resetMember, resetSecondFactor, roles, takesPassword } from '#members'
 import { givenTenant } from './command-arguments.ts'
-import { type Command, type CommandArguments, jsonOption, needed, printed, text, UsageError } from './command-definition.ts'
+import {
+  type Command,
+  type CommandArguments,
+  type CommandDeps,
+  jsonOption,
+  needed,
+  printed,
+  text,
+  UsageError,
+} from './command-definition.ts'
 
 function roleIn(words: string): Role {
   const role = roles.find((one) => one === words)
   if (!role) throw new UsageError(`--role must be one of ${roles.join(', ')}`)
   return role
+}
+
+/** Without a link for a member for whom the service would refuse it. */
+function printLink(
+  { member, signInToken }: Awaited<ReturnType<typeof addMember>>,
+  { config }: Installation,
+  given: CommandArguments,
+  deps: CommandDeps,
+): void {
+  const signInUrl = takesPassword(member, config.passwordSignIn) ? `${config.publicUrl}/sign-in/${signInToken}` : null
+  const next = signInUrl ?? 'signs in with the identity provider, with this address (POSTRIDER_PASSWORD_SIGN_IN is off)'
+  printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${next}`)
 }
 
 const facts = (installation: Installation) => ({ nowMs: installation.clock.nowMs(), ids: installation.ids })
@@ -30,11 +51,8 @@ receive sandbox mail.`,
     const role = roleIn(text(given, 'role') ?? 'viewer')
     await deps.withInstallation(async (installation) => {
       const tenantId = (await givenTenant(given, installation)) ?? null
-      const { member, signInToken } = await installation.db.transaction((tx) =>
-        addMember(tx, { address: address.text, role, tenantId }, facts(installation)),
-      )
-      const signInUrl = `${installation.config.publicUrl}/sign-in/${signInToken}`
-      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+      const added = await installation.db.transaction((tx) => addMember(tx, { address: address.text, role, tenantId }, facts(installation)))
+      printLink(added, installation, given, deps)
     })
   },
 }
@@ -45,10 +63,11 @@ export const memberList: Command = {
   help: 'postrider member list [--json]\n\nLists the members who can sign in to the dashboard, with role and tenant.',
   options: { ...jsonOption },
   run: (given, deps) =>
-    deps.withInstallation(async ({ db }) => {
-      const members = await listMembers(db, null)
+    deps.withInstallation(async ({ db, config }) => {
+      const { members, isCut } = await listMembers(db, { tenantId: null }, config.passwordSignIn)
       const lines = members.map((one) => `${one.address}  ${one.role}${one.tenantId === null ? '' : ` of tenant ${one.tenantId}`}`)
-      printed(given, deps, { members }, lines.join('\n') || 'no members. To add one: postrider member add ADDRESS --role owner')
+      if (isCut) lines.push(`only the first ${members.length} members are listed. The dashboard finds others by address`)
+      printed(given, deps, { members, isCut }, lines.join('\n') || 'no members. To add one: postrider member add ADDRESS --role owner')
     }),
 }
 
@@ -114,9 +133,8 @@ Deletes the password of a member, ends all sessions within one second, and print
     const address = given.positionals[0] as string
     await deps.withInstallation(async (installation) => {
       const tenantId = await meantTenant(given, installation)
-      const { member, signInToken } = await installation.db.transaction((tx) => resetMember(tx, address, tenantId, facts(installation)))
-      const signInUrl = `${installation.config.publicUrl}/sign-in/${signInToken}`
-      printed(given, deps, { ...member, signInUrl }, `${member.address} (${member.role})\n${signInUrl}`)
+      const reset = await installation.db.transaction((tx) => resetMember(tx, address, tenantId, facts(installation)))
+      printLink(reset, installation, given, deps)
     })
   },
 }

@@ -61,7 +61,7 @@ export class HostFinder {
       this.note(found.fit.host, found.fit.timeline)
       return found.fit
     }
-    const older = this.#mayForget(found.faults) ? found.unfit.shift() : undefined
+    const older = this.#mayForget(found) ? found.unfit.shift() : undefined
     for (const connection of found.unfit) void connection.end()
     if (older) return this.#forget(older)
     const sentences = [
@@ -98,9 +98,13 @@ export class HostFinder {
   }
 
   /** Whether the newest timeline seen is gone: no other host has it, and every host that could have it answered or was silent for long. */
-  #mayForget(faults: readonly unknown[]): boolean {
-    const { clock } = this.#deps
-    const nowMs = clock.monotonicMs()
+  #mayForget({ unfit, faults }: Found): boolean {
+    if (unfit.length === 0) {
+      // While every host is down, the one with the newest timeline may be the next to start.
+      this.#olderSinceMs = undefined
+      return false
+    }
+    const nowMs = this.#deps.clock.monotonicMs()
     this.#olderSinceMs ??= nowMs
     const others = faults.map((fault) => (fault instanceof HostUnusable ? fault : undefined))
     if (others.some((one) => one && one.timeline >= this.#newestTimeline)) return false

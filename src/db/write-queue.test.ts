@@ -1,3 +1,5 @@
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { afterEach, describe, expect, test } from 'vitest'
 import { type Clock, silentLog } from '#base'
 import { WriteQueue, type WriteQueueBounds } from './write-queue.ts'
@@ -129,5 +131,29 @@ describe('a queue of rows to write', () => {
     expect(written).toEqual([[1, 2, 3, 4], [5]])
     await queue.stop()
     expect(written).toEqual([[1, 2, 3, 4], [5], [6]])
+  })
+
+  test('keeps no row that is written, even if it is never empty', async () => {
+    setFlagsFromString('--expose-gc')
+    const { clock, pass } = handClock()
+    const written: WeakRef<object>[] = []
+    const queue = new WriteQueue<object>({
+      clock,
+      log: silentLog,
+      octetsOf: () => 1,
+      bounds: { entries: 10_000, batchEntries: 100, batchOctets: 1000, flushMs: 50, holdMs: 1000, stopMs: 0 },
+      called: 'rows',
+      onDrop: () => {},
+      write: async (batch) => void written.push(...batch.map((row) => new WeakRef(row))),
+    })
+    stop = () => queue.stop()
+    for (let atMs = 0; atMs < 50_000; atMs += 50) {
+      queue.push({})
+      await pass(50)
+    }
+    expect(written.length).toBeGreaterThan(900)
+    ;(runInNewContext('gc') as () => void)()
+    // Those taken since the last time that the queue was shortened.
+    expect(written.filter((row) => row.deref()).length).toBeLessThan(3 * queue.waiting)
   })
 })

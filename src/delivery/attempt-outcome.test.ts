@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { silentLog } from '#base'
 import type { Failure, Reply } from '#smtp'
 import type { Claimed } from '#spool'
 import {
@@ -12,6 +13,7 @@ import {
   resultOfFailure,
   resultOfReply,
 } from './attempt-outcome.ts'
+import { unpreparedBy } from './prepare-messages.ts'
 
 const atMs = Date.UTC(2026, 10, 20, 12)
 const minuteMs = 60_000
@@ -233,6 +235,13 @@ describe('the consequences of an outcome', () => {
       dueAtMs: null,
       suppress: 'too many soft fails',
     })
+  })
+
+  test("Postrider's own fault suppresses no recipient", () => {
+    const unprepared = unpreparedBy(new Error('the content is broken'), { contentId: 'c' }, silentLog)
+    if (unprepared.kind !== 'retry') throw new Error(`it is ${unprepared.kind}`)
+    expect(decideOutcome(claimed(), unprepared.attemptResult, facts)).toMatchObject({ status: 'softfail', suppress: null })
+    expect(decideOutcome(claimed({ attempts: 29 }), unprepared.attemptResult, facts)).toMatchObject({ status: 'hardfail', suppress: null })
   })
 
   test("a permanent no suppresses only for the recipient's own fault", () => {

@@ -30,6 +30,8 @@ export interface AttemptResult {
   enhanced: string | null
   /** A description of the failure, for an attempt without a reply. */
   message: string
+  /** Nothing was sent because of Postrider itself, so that the recipient is not suppressed for it. */
+  isOwnFault?: true
 }
 
 export interface Outcome {
@@ -226,7 +228,7 @@ export function decideOutcome(claimed: Claimed, attemptResult: AttemptResult, fa
       }
     case 'temporary':
       return exhausted
-        ? { ...base, status: 'hardfail', suppress: 'too many soft fails' }
+        ? { ...base, status: 'hardfail', suppress: attemptResult.isOwnFault ? null : 'too many soft fails' }
         : { ...base, status: 'softfail', dueAtMs: laterMs() }
     case 'unknown': {
       const unknown = { ...base, outcomeUnknown: true, output: '', code: null }

@@ -2,7 +2,7 @@
  * Sends one connection's share of a site's mail: takes messages from the queue while there are any, pipelines them, idles for more, and
  * ends when no mail arrives or another process wants the connection.
  */
-import { type Clock, metrics } from '#base'
+import { type Clock, type Log, metrics } from '#base'
 import type { SmtpConnection, Transaction, TransactionResult } from '#smtp'
 import { type RemoteMta, resultOf } from './attempt-outcome.ts'
 import type { WarmUp } from './egress/warm-up.ts'
@@ -11,7 +11,7 @@ import type { FairQueue } from './fair-queue.ts'
 import { type Job, type JobResult, type PreparedMessage, type SignedMessage, separateJob, transactionsOf, withRecipients } from './job.ts'
 import type { OpenedConnection } from './open-connection.ts'
 import type { PipeliningFallback } from './pipelining-fallback.ts'
-import { finishUnprepared, type PrepareResult } from './prepare-messages.ts'
+import { finishUnprepared, type PrepareResult, unpreparedBy } from './prepare-messages.ts'
 import { isConnectionSpent } from './shaping/providers.ts'
 import { applyReplies } from './shaping/reputation-block.ts'
 import type { Waiters } from './waiters.ts'
@@ -25,6 +25,7 @@ const askContendedMs = 100
 
 export interface ConnectionWorkerDeps {
   clock: Clock
+  log: Log
   /** Loads, builds and signs the message. */
   prepare(job: Job): Promise<PrepareResult>
   /** Frees the message prepared for the job. */
@@ -186,21 +187,24 @@ export class ConnectionWorker {
   async #pipeline(job: Job, message: PreparedMessage): Promise<void> {
     const parts = transactionsOf(job, message)
     const transactions: Promise<void>[] = []
-    for (const [index, part] of parts.entries()) {
-      if (index > 0 && !this.#mayTransact()) {
-        const unsent = separateJob(job, job.recipients.slice(index))
-        if (unsent) this.#site.enqueue([unsent])
-        break
+    try {
+      for (const [index, part] of parts.entries()) {
+        if (index > 0 && !this.#mayTransact()) {
+          const unsent = separateJob(job, job.recipients.slice(index))
+          if (unsent) this.#site.enqueue([unsent])
+          break
+        }
+        const transaction = this.#transact(part, message).finally(() => this.#running.delete(transaction))
+        transactions.push(transaction)
+        this.#running.add(transaction)
+        this.#sent++
+        if (this.#running.size < this.#site.pipelineDepth) continue
+        if (parts.length > 1) this.#site.maintain()
+        await Promise.race(this.#running)
       }
-      const transaction = this.#transact(part, message).finally(() => this.#running.delete(transaction))
-      transactions.push(transaction)
-      this.#running.add(transaction)
-      this.#sent++
-      if (this.#running.size < this.#site.pipelineDepth) continue
-      if (parts.length > 1) this.#site.maintain()
-      await Promise.race(this.#running)
+    } finally {
+      void Promise.allSettled(transactions).then(() => this.#deps.release(job))
     }
-    void Promise.allSettled(transactions).then(() => this.#deps.release(job))
   }
 
   /** The job for as many recipients as the warm-up allows; undefined when that is zero. Postpones the others. */
@@ -210,6 +214,7 @@ export class ConnectionWorker {
     const granted = await allowance.take(job.recipients.length, this.#site.queue.size)
     const forMs = Math.max(pathRetryMs, this.#deps.paths.backoffMs)
     if (granted === 0) {
+      this.#deps.release(job)
       this.#deps.postponeJobs([job], forMs)
       return undefined
     }
@@ -222,7 +227,13 @@ export class ConnectionWorker {
   async #transact(job: Job, message: PreparedMessage): Promise<void> {
     const connection = this.#connection
     const sevenBit = connection.extensions.eightBitMime ? undefined : message.sevenBit
-    const signed = sevenBit ? await sevenBit() : message.signed
+    let signed: SignedMessage
+    try {
+      signed = sevenBit ? await sevenBit() : message.signed
+    } catch (error) {
+      // The server has received nothing of it.
+      return finishUnprepared(job, unpreparedBy(error, job, this.#deps.log), this.#deps)
+    }
     const result = await connection.transact(this.#transactionOf(job, message, signed))
     this.#site.answered(result)
     const [outcome] = result.recipients

@@ -38,7 +38,7 @@ import { Dispatch, type DispatchDeps, defaultNameOf } from './dispatch.ts'
 import { storeTransports } from './diverted-jobs.ts'
 import { startDueTimeLoops } from './due-time-loops.ts'
 import { openSources } from './egress/egress-sources.ts'
-import { type InFlight, openInFlight } from './in-flight.ts'
+import { InFlight } from './in-flight.ts'
 import { jobsOf, laneKey } from './job.ts'
 import { loadSmall, withPools } from './load-jobs.ts'
 import { finishInFlight, type StopLimits } from './orderly-stop.ts'
@@ -123,7 +123,7 @@ export interface Delivery {
 /** Starts one delivery process: it leases shards, claims their due mail, and sends it until `stop`. */
 export async function startDelivery(deps: DeliveryDeps): Promise<Delivery> {
   const { db, clock, ids, log, config } = deps
-  const inFlight = openInFlight()
+  const inFlight = new InFlight(clock)
   const leases = await openLeases({
     db,
     clock,
@@ -192,6 +192,7 @@ class DeliveryProcess implements Delivery {
       shaper: this.#shaper,
       providers,
       leases,
+      inFlight,
       pauses: () => this.#pauses.current(),
       schedule: this.#schedule,
       transportHealths: this.#transportHealths,
@@ -269,7 +270,7 @@ class DeliveryProcess implements Delivery {
       cursors: this.#cursors.current,
       windows,
       freshWindow: this.#inFlight.freshWindow,
-      busyTenants: this.#inFlight.busyTenants(),
+      busyTenants: this.#inFlight.busyTenants(maxInFlightOfTenant),
       mostOfTenant: maxInFlightOfTenant,
       paused: [...pausedDomains, ...this.#dispatch.suspendedDomains()],
     })
@@ -281,7 +282,7 @@ class DeliveryProcess implements Delivery {
       this.#unsent.requeue(claimed)
       throw error
     })
-    if (claimed.length >= most / 4) return 0
+    if (claimed.length >= most / 4 && !this.#inFlight.hasRefused) return 0
     return claimed.length >= busyFrom ? busyPollMs : idlePollMs
   }
 
@@ -298,7 +299,7 @@ class DeliveryProcess implements Delivery {
   /** The claim windows, without lanes from which no mail is to be claimed now. */
   #windows(): ReturnType<InFlight['windows']> {
     const windows = this.#inFlight.windows()
-    const suspended = this.#dispatch.suspendedLanes()
+    const suspended = [...this.#inFlight.crowded(), ...this.#dispatch.suspendedLanes()]
     if (suspended.length === 0) return windows
     const keys = new Set(suspended.map(laneKey))
     const none = suspended.map(({ tenantId, recipientDomain }) => ({ tenantId, recipientDomain, size: 0 }))

@@ -1,8 +1,8 @@
 /**
  * Delivers queued recipients in one process: claim, prepare, attempt, record. `delivery-process` claims recipients, and `due-time-loops`
  * makes deferred ones ready. A claimed recipient passes `preSendChecks` and joins a `job`. `dispatch` asks the `router` and hands the job
- * to a `site`, whose connections (`open-connection`) send prepared messages (`connection-worker`, `prepare-messages`, `render-message`).
- * The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
+ * to a `site`, whose connections (`open-connection`) send prepared messages (`connection-worker`, `prepare-messages`, `content-reader`,
+ * `render-message`). The reply becomes an `attempt-outcome`, which `record-outcomes` stores.
  * `egress/` chooses the egress source, `shaping/` limits traffic, `tls/` decides the TLS policy, `transports/` the relay of a share of the
  * mail; operators use `queue-admin`, `explain`, `restore-hold` and `advance-test-clock`. Owns: shaping, connection_leases, simulated_events,
  * egress_sources, pool_assignments, sts_policies, tls_requirements, tls_session_policies, tls_session_failures, warm_up_days, transports, transport_rules, transport_states. Uses:
@@ -12,6 +12,7 @@
  * long the database is unavailable; an orderly stop repeats no message whose server answers the final dot within a minute.
  */
 export { advanceTestClock } from './advance-test-clock.ts'
+export { ContentReader, type ShownContent } from './content-reader.ts'
 export { type DelayReasons, openDelayReasons } from './delay-reason.ts'
 export { type Delivery, type DeliveryDeps, startDelivery } from './delivery-process.ts'
 export {
@@ -45,9 +46,9 @@ export {
   resumeTenant,
 } from './queue-admin.ts'
 export { QueueUpdates } from './queue-updates.ts'
+export type { ContentPart } from './read-content.ts'
 export { openRecorder } from './record-outcomes.ts'
 export { deleteDomain } from './remove-domain.ts'
-export { messageAsSent, rebuildMessage } from './render-message.ts'
 export { holdAfterRestore, restoreWaiting, resumeAfterRestore } from './restore-hold.ts'
 export { openProviders } from './shaping/providers.ts'
 export { TrafficShaper } from './shaping/shaping.ts'

@@ -14,6 +14,7 @@ import { firstUsable, signalOf, type TransportHealths } from './assign-transport
 import { type AttemptResult, decideOutcome, noRemote, type Outcome } from './attempt-outcome.ts'
 import { DivertedJobs } from './diverted-jobs.ts'
 import { maxPostponeMs } from './egress/pool-wait.ts'
+import type { InFlight } from './in-flight.ts'
 import type { Job, JobResult } from './job.ts'
 import { openMailGuard } from './mail-ssrf-guard.ts'
 import { MessagePreparer } from './prepare-messages.ts'
@@ -43,6 +44,7 @@ export interface DispatchDeps extends Requeue {
   tenants: Tenants
   config: Pick<Config, 'hostname' | 'mxPort' | 'mtaStsPort' | 'relay' | 'resolvers' | 'trustedResolvers' | 'allowedNetworks'>
   leases: Pick<Leases, 'owns'>
+  inFlight: Pick<InFlight, 'assign'>
   /** The active queue pauses. */
   pauses: () => Promise<readonly QueuePause[]>
   shaper: TrafficShaper
@@ -128,11 +130,13 @@ export class Dispatch {
   }
 
   send(jobs: readonly Job[]): void {
+    const refused: Job[] = []
     for (const job of jobs) {
       const route = this.#router.withoutLookup(job)
-      if (route) this.#follow(route, [job])
+      if (route) refused.push(...this.#follow(route, [job]))
       else this.#lookUp(job.recipients[0].recipientDomain, job)
     }
+    this.#unsent.requeueAll(refused)
   }
 
   /** Recipient domains for which no more mail is to be claimed now. */
@@ -167,17 +171,28 @@ export class Dispatch {
       return
     }
     const { true: free = [], false: bound = [] } = Object.groupBy(jobs, (job) => (ignoresTlsPolicies(job) ? 'true' : 'false'))
-    if (bound.length > 0) this.#follow(this.#router.ofDomain(domain, found), bound)
-    if (free.length > 0) this.#follow(this.#router.ofDomain(domain, withoutTlsPolicies(found)), free)
+    const refused = [
+      ...(bound.length > 0 ? this.#follow(this.#router.ofDomain(domain, found), bound) : []),
+      ...(free.length > 0 ? this.#follow(this.#router.ofDomain(domain, withoutTlsPolicies(found)), free) : []),
+    ]
+    this.#unsent.requeueAll(refused)
   }
 
-  #follow(route: DeliveryRoute, jobs: readonly Job[]): void {
-    if (route.kind === 'pause') return this.#unsent.postponeRoute(jobs, route.forMs, route.reason, route.suspensionMs)
-    for (const job of jobs) {
-      if (route.kind === 'simulator') this.#simulate(job)
-      else if (route.kind === 'fail') this.#fail(job, route)
-      else this.#sites.add(route, job)
-    }
+  /** Returns the jobs for which their provider has no place now. */
+  #follow(route: DeliveryRoute, jobs: readonly Job[]): Job[] {
+    if (route.kind === 'pause') this.#unsent.postponeRoute(jobs, route.forMs, route.reason, route.suspensionMs)
+    else if (route.kind === 'simulator') for (const job of jobs) this.#simulate(job)
+    else if (route.kind === 'fail') for (const job of jobs) this.#fail(job, route)
+    else return jobs.filter((job) => !this.#addToSite(route, job))
+    return []
+  }
+
+  #addToSite(route: Extract<DeliveryRoute, { site: string }>, job: Job): boolean {
+    // Where all mail goes to the same relay, no other mail needs the places.
+    const isOnlyWay = route.kind === 'relay' && !job.transport
+    const hasPlace = isOnlyWay || this.#deps.inFlight.assign(job.recipients, route.provider.name)
+    if (hasPlace) this.#sites.add(route, job)
+    return hasPlace
   }
 
   /**

@@ -3,7 +3,7 @@
  * forgotten pause or a low send limit would otherwise keep old contents of all tenants from being deleted.
  */
 import type { Db, Tx } from '#db'
-import { changeStatus } from '#emails'
+import { changeStatuses } from '#emails'
 import { appendEvents, dataWithoutAttempt } from '#events'
 import { listWaitingSince, type QueuedKey, statusBefore, takeExpiredHolds, takeWaitingSince } from '#spool'
 
@@ -16,7 +16,7 @@ export function expireHolds(db: Db, nowMs: number, testMailOf?: string): Promise
   return db.transaction(async (tx) => {
     const expired = await takeExpiredHolds(tx, nowMs, maxAtOnce, testMailOf)
     const at = new Date(nowMs)
-    for (const { tenantId, emailId } of expired) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'hardfail')
+    await changeStatuses(tx, expired, ['held'], 'hardfail')
     await appendEvents(
       tx,
       expired.map(({ tenantId, emailId, recipient, clockOffsetMs }) => ({
@@ -50,8 +50,7 @@ export async function expireQueued(db: Db, nowMs: number): Promise<number> {
 async function failWaiting(tx: Tx, beforeMs: number, found: readonly QueuedKey[], nowMs: number): Promise<number> {
   const expired = await takeWaitingSince(tx, beforeMs, found)
   const at = new Date(nowMs)
-  for (const { tenantId, emailId } of expired)
-    await changeStatus(tx, { tenantId, id: emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+  await changeStatuses(tx, expired, ['pending', 'softfail', 'held'], 'hardfail')
   await appendEvents(
     tx,
     expired.map((one) => ({

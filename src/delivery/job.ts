@@ -76,7 +76,7 @@ export interface PreparedMessage {
   traceHeaderOf(recipient: Claimed): string
   needs8bit: boolean
   needsSmtpUtf8: boolean
-  /** Used instead of `signed` for a server without 8BITMIME, if the message has a 7-bit form. */
+  /** Used instead of `signed` for a server without 8BITMIME, if the message has a 7-bit form. Rejects as `ContentReader` does. */
   sevenBit?: () => Promise<SignedMessage>
 }
 

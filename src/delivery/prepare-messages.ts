@@ -4,17 +4,17 @@
  */
 import { type Clock, type Log, openCollector, type Secrets } from '#base'
 import { CommitUnknown, DatabaseUnreachable, type Db } from '#db'
-import { type SigningKey, signatureFields } from '#dkim'
+import { type SigningKey, signatureFieldsOf } from '#dkim'
 import type { Domains } from '#domains'
-import { type Content, decodeContent, findContentBody, openReturnPaths, type ReturnPaths } from '#emails'
-import { dotStuff } from '#mail'
+import { type Content, findContentBody, openReturnPaths, type ReturnPaths } from '#emails'
 import type { Claimed, QueuePause } from '#spool'
 import type { Tenants } from '#tenants'
-import { openTokens, type Tokens } from '#tracking'
 import { type AttemptResult, cancelled, noRemote } from './attempt-outcome.ts'
+import { ContentReader } from './content-reader.ts'
 import { type DeliveryState, type Job, type JobResult, jobPerRecipient, type PreparedMessage, type SignedMessage } from './job.ts'
 import { isPausedSince } from './pre-send-checks.ts'
-import { keysFor, needsOnly8bit, rebuildMessage, traceHeaderOf } from './render-message.ts'
+import type { UnsignedMessage } from './read-content.ts'
+import { keysFor, needsOnly8bit, traceHeaderOf } from './render-message.ts'
 import { openWaiters, type Waiters } from './waiters.ts'
 
 /** Counted by submitted size, not stored size: the built message and the work of building it take several times as much memory. */
@@ -67,13 +67,13 @@ export function finishUnprepared(
 /** Prepares the messages of one process. Each job that was given to `prepare` must come back to `release`. */
 export class MessagePreparer {
   readonly #deps: MessagePreparerDeps
-  readonly #tokens: Tokens
+  readonly #contents: ContentReader
   readonly #returnPaths: ReturnPaths
   readonly #largeMessages: LargeMessages
 
   constructor(deps: MessagePreparerDeps) {
     this.#deps = deps
-    this.#tokens = openTokens(deps.secrets)
+    this.#contents = new ContentReader(deps)
     this.#returnPaths = openReturnPaths(deps.secrets)
     this.#largeMessages = new LargeMessages(deps.clock)
   }
@@ -86,9 +86,7 @@ export class MessagePreparer {
       if (!job.state.body && !(await this.#largeMessages.acquire(job))) return withoutMemory
       return await this.#build(job)
     } catch (error) {
-      if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return { kind: 'requeue' }
-      this.#deps.log.error({ err: error, email: job.contentId }, 'failed to prepare a message; retrying')
-      return { kind: 'retry', attemptResult: failedToPrepare }
+      return unpreparedBy(error, job, this.#deps.log)
     }
   }
 
@@ -101,28 +99,27 @@ export class MessagePreparer {
     const { db, domains } = this.#deps
     const body = job.state.body ?? (await findContentBody(db, job))
     if (!body) return { kind: 'cancelled', attemptResult: cancelled('the content has passed its retention period') }
-    const content = decodeContent(body)
-    const keys = await keysFor(content, job.tenantId, domains)
-    if (!keys) return { kind: 'cancelled', attemptResult: cancelled('the sending domain was deleted') }
     const [recipient] = job.recipients
-    const { octets, needs8bit, needsSmtpUtf8, personal } = rebuildMessage(content, recipient, this.#tokens)
+    const unsigned = await this.#contents.readToSend(body, recipient)
+    const keys = await keysFor(unsigned, job.tenantId, domains)
+    if (!keys) return { kind: 'cancelled', attemptResult: cancelled('the sending domain was deleted') }
+    const { needs8bit, needsSmtpUtf8, personal, messageId, acceptedAtMs, marked, returnPathDomain: domain } = unsigned
     const [first, ...others] = personal && job.recipients.length > 1 ? jobPerRecipient(job) : [job]
     job.state.body = undefined
-    const { returnPathDomain: domain, messageId, acceptedAtMs, marked } = content
     const message: PreparedMessage = {
       messageId,
       acceptedAtMs,
       traceHeaderOf: this.#traceHeaderOfEach(marked ? { marked, acceptedAtMs } : { acceptedAtMs }),
       returnPathOf: domain === null ? null : this.#returnPathOfEach(domain),
-      signed: await signed(octets, keys, acceptedAtMs),
+      signed: await signed(unsigned, keys),
       needs8bit,
       needsSmtpUtf8,
-      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit: this.#sevenBitOf(content, recipient, keys) } : {}),
+      ...(needsOnly8bit({ needs8bit, needsSmtpUtf8 }) ? { sevenBit: this.#sevenBitOf(body, recipient, keys) } : {}),
     }
     return { kind: 'ready', job: first, others, message }
   }
 
-  // A separate function: a closure created beside `content` would keep it in memory as long as the message.
+  // A separate function: a closure created beside `body` would keep it in memory as long as the message.
   #traceHeaderOfEach(given: Pick<Content, 'marked' | 'acceptedAtMs'>): PreparedMessage['traceHeaderOf'] {
     return (claimed) => traceHeaderOf(given, claimed.emailId, this.#returnPaths)
   }
@@ -131,13 +128,26 @@ export class MessagePreparer {
     return (claimed) => this.#returnPaths.make(claimed.emailId, domain, this.#deps.clock.nowMs())
   }
 
-  #sevenBitOf(content: Content, recipient: Claimed, keys: SigningKey[]): () => Promise<SignedMessage> {
+  #sevenBitOf(body: Buffer, recipient: Claimed, keys: SigningKey[]): () => Promise<SignedMessage> {
     let written: Promise<SignedMessage> | undefined
     return () => {
-      written ??= signed(rebuildMessage(content, recipient, this.#tokens, 'sevenBit').octets, keys, content.acceptedAtMs)
+      written ??= this.#contents
+        .readToSend(body, recipient, 'sevenBit')
+        .then((unsigned) => signed(unsigned, keys))
+        .catch((error) => {
+          written = undefined
+          throw error
+        })
       return written
     }
   }
+}
+
+/** Also for an error of `sevenBit`. */
+export function unpreparedBy(error: unknown, { contentId }: Pick<Job, 'contentId'>, log: Log): Exclude<PrepareResult, ReadyMessage> {
+  if (error instanceof DatabaseUnreachable || error instanceof CommitUnknown) return { kind: 'requeue' }
+  log.error({ err: error, email: contentId }, 'failed to prepare a message; retrying')
+  return { kind: 'retry', attemptResult: failedToPrepare }
 }
 
 const failedToPrepare: AttemptResult = {
@@ -146,6 +156,7 @@ const failedToPrepare: AttemptResult = {
   classification: 'temporarily_unavailable',
   enhanced: null,
   message: 'failed to prepare the message',
+  isOwnFault: true,
 }
 
 /** Short, because the job waits on an open connection, which could send other mail. */
@@ -222,6 +233,7 @@ const limitsOf = ({ tenantId }: Job): [key: string, most: number][] => [
   [`tenant ${tenantId}`, (largeOctetsAtOnce * 3) / 4],
 ]
 
-async function signed(message: Buffer, keys: SigningKey[], acceptedAtMs: number): Promise<SignedMessage> {
-  return { signatures: await signatureFields(message, keys, acceptedAtMs), data: dotStuff(message) }
-}
+const signed = async ({ signable, octets, acceptedAtMs }: UnsignedMessage, keys: SigningKey[]): Promise<SignedMessage> => ({
+  signatures: signable ? await signatureFieldsOf(signable, keys, acceptedAtMs) : '',
+  data: octets,
+})

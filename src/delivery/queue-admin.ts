@@ -4,7 +4,7 @@
  */
 import { Refusal } from '#base'
 import type { Db, Queryable, Tx } from '#db'
-import { changeStatus, type LastAttempt, lastAttempts } from '#emails'
+import { changeStatuses, type LastAttempt, lastAttempts } from '#emails'
 import { appendEvents, dataWithoutAttempt, recordOperatorAction } from '#events'
 import { parseDomain } from '#mail'
 import {
@@ -135,8 +135,7 @@ export async function cancelQueued(db: Db, filter: QueueFilter, reason: string, 
 function cancelSome(db: Db, filter: QueueFilter, reason: string, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const taken = await removeQueued(tx, filter, maxAtOnce)
-    for (const one of taken)
-      await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail', 'held'], 'hardfail')
+    await changeStatuses(tx, taken, ['pending', 'softfail', 'held'], 'hardfail')
     const at = new Date(nowMs)
     await appendEvents(
       tx,

@@ -1,11 +1,11 @@
 /** Makes emails pending that the spool has released from being held. */
 import type { Tx } from '#db'
-import { changeStatus } from '#emails'
+import { changeStatuses } from '#emails'
 import { appendEvents } from '#events'
 
 /** In the transaction that released them. Returns how many. */
 export async function recordReleased(tx: Tx, released: readonly { tenantId: string; emailId: string }[], nowMs: number): Promise<number> {
-  for (const { tenantId, emailId } of released) await changeStatus(tx, { tenantId, id: emailId }, ['held'], 'pending')
+  await changeStatuses(tx, released, ['held'], 'pending')
   const at = new Date(nowMs)
   await appendEvents(
     tx,

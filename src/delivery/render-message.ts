@@ -2,7 +2,7 @@
  * Rebuilds the octets for one recipient from stored content. Building and tracking are deterministic, so the API can show the message as
  * sent.
  */
-import { type SigningKey, signatureFields } from '#dkim'
+import type { SigningKey } from '#dkim'
 import type { Domains } from '#domains'
 import type { Content, PartsContent, RawContent, ReturnPaths } from '#emails'
 import {
@@ -42,20 +42,12 @@ export function rebuildMessage(content: Content, recipient: TrackedRecipient, to
 export const traceHeaderOf = ({ marked, acceptedAtMs }: Pick<Content, 'marked' | 'acceptedAtMs'>, emailId: string, paths: ReturnPaths) =>
   marked ? `${traceHeaderField}: ${paths.traceHeader(emailId, acceptedAtMs)}\r\n` : ''
 
-/** Signed and with its trace header; without signatures if the sending domain no longer exists. */
-export async function messageAsSent(
-  content: Content,
-  recipient: TrackedRecipient,
-  { domains, tokens, returnPaths }: { domains: Domains; tokens: Tokens; returnPaths: ReturnPaths },
-): Promise<Buffer> {
-  const keys = await keysFor(content, recipient.tenantId, domains)
-  const { octets } = rebuildMessage(content, recipient, tokens)
-  const signatures = await signatureFields(octets, keys ?? [], content.acceptedAtMs)
-  return Buffer.concat([Buffer.from(traceHeaderOf(content, recipient.emailId, returnPaths) + signatures), octets])
-}
-
 /** The keys that sign this content; undefined if its domain no longer exists. */
-export async function keysFor({ signing }: Content, tenantId: string, domains: Domains): Promise<SigningKey[] | undefined> {
+export async function keysFor(
+  { signing }: Pick<Content, 'signing'>,
+  tenantId: string,
+  domains: Domains,
+): Promise<SigningKey[] | undefined> {
   if (!signing) return []
   if ('platform' in signing) return domains.platformKeys(signing.platform)
   return domains.signingKeys(tenantId, signing.domainId, signing.withEd25519)

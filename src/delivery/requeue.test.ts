@@ -1,10 +1,11 @@
 import { expect, test } from 'vitest'
-import { type Clock, silentLog, systemClock } from '#base'
-import type { Db } from '#db'
+import { type Clock, type Log, nextTurn, silentLog, systemClock } from '#base'
+import { DatabaseUnreachable, type Db } from '#db'
 import type { Claimed } from '#spool'
 import { TransportHealths, withTransports } from './assign-transports.ts'
+import { InFlight } from './in-flight.ts'
 import { jobsOf } from './job.ts'
-import { UnsentJobs } from './requeue.ts'
+import { openRequeue, UnsentJobs } from './requeue.ts'
 import { emptySlots, withShare } from './transports/transport-shares.ts'
 import { tableOf } from './transports/transport-table.ts'
 
@@ -51,4 +52,48 @@ test('a backoff suspends the lane of a tenant without rules for as long as a dom
   nowMs = 30_000
   expect(suspended()).toEqual([])
   expect(unsent.suspendedDomains()).toEqual([])
+})
+
+test('an outage of the database is logged when it begins and when it ends, and requeues wait longer and longer meanwhile', async () => {
+  const lines: string[] = []
+  const note = (_facts: unknown, text: string) => void lines.push(text)
+  const log = { ...silentLog, info: (text: string) => void lines.push(text), warn: note } as unknown as Log
+  let waiting: { delayMs: number; action: () => void }[] = []
+  const after: Clock['after'] = (delayMs, action) => {
+    waiting.push({ delayMs, action })
+    return () => {}
+  }
+  let isDown = true
+  const run = async () => {
+    if (isDown) throw new DatabaseUnreachable('away', undefined)
+    return 1
+  }
+  const inFlight = new InFlight(systemClock)
+  const unsent = openRequeue({ db: { run } as unknown as Db, clock: { ...systemClock, after }, log, inFlight })
+  const claimed = Array.from({ length: 100 }, (_, nth) => claimedOf(`tenant ${nth}`))
+  /** Ends all waits; returns how long they were. */
+  const turn = async () => {
+    await nextTurn()
+    const ended = waiting
+    waiting = []
+    for (const { action } of ended) action()
+    await nextTurn()
+    return new Set(ended.map(({ delayMs }) => delayMs))
+  }
+  for (let outage = 0; outage < 2; outage++) {
+    isDown = true
+    inFlight.add(claimed)
+    for (const one of claimed) {
+      if (one.tenantId.endsWith('0')) unsent.postpone([one], 60_000, 'waits')
+      else unsent.requeue([one])
+    }
+    const waits = [await turn(), await turn(), await turn(), await turn(), await turn()]
+    expect(waits).toEqual([200, 400, 800, 1600, 2000].map((ms) => new Set([ms])))
+    expect(inFlight.size).toBe(100)
+    isDown = false
+    expect(await turn()).toEqual(new Set([2000]))
+    expect(inFlight.size).toBe(0)
+  }
+  const ofOne = ['failed to requeue unsent recipients; retrying', 'unsent recipients can be requeued again']
+  expect(lines).toEqual([...ofOne, ...ofOne])
 })

@@ -10,7 +10,9 @@ import type { InFlight } from './in-flight.ts'
 import { type Job, laneKey, laneOf, withRecipients } from './job.ts'
 import { Suspensions } from './suspensions.ts'
 
-const retryEveryMs = 200
+/** The wait doubles from the first to the longest: in an outage thousands of requeues fail at once. */
+const firstWaitMs = 200
+const longestWaitMs = 2000
 /** By then a statement whose reply was lost has ended too. */
 const lostStatementMs = 15_000
 
@@ -28,25 +30,32 @@ export interface OpenRequeue extends Requeue {
 
 export function openRequeue({ db, clock, log, inFlight }: { db: Db; clock: Clock; log: Log; inFlight: InFlight }): OpenRequeue {
   const unsettled = new Set<Claimed>()
+  /** Requeues that are repeated. The log has a line when the first of them fails, and one when the last has ended. */
+  let failing = 0
   /** The recipients stay in flight until they are requeued: a row that is claimed but not in flight would stay in the spool unsent. */
   const untilRequeued = async (claimed: readonly Claimed[], back: () => Promise<void>) => {
+    let waitMs = firstWaitMs
     for (;;) {
       try {
         await back()
         break
       } catch (error) {
-        log.warn({ err: error, emails: claimed.length }, 'failed to requeue unsent recipients; retrying')
         // The requeue may have succeeded, and the row may be claimed again by now. Under the same epoch a repetition would take it from
         // that claim, and so would this requeue itself if it came late. If it failed, a later sweep finds the row.
         if (error instanceof CommitUnknown || error instanceof NotDurable) {
+          if (failing === 0) log.warn({ err: error, emails: claimed.length }, 'the reply to a requeue of unsent recipients was lost')
           for (const one of claimed) unsettled.add(one)
           clock.after(lostStatementMs, () => claimed.forEach((one) => unsettled.delete(one)))
           break
         }
-        await pause(clock, retryEveryMs)
+        if (waitMs === firstWaitMs && failing++ === 0)
+          log.warn({ err: error, emails: claimed.length }, 'failed to requeue unsent recipients; retrying')
+        await pause(clock, waitMs)
+        waitMs = Math.min(2 * waitMs, longestWaitMs)
       }
     }
-    for (const one of claimed) inFlight.remove(one)
+    if (waitMs > firstWaitMs && --failing === 0) log.info('unsent recipients can be requeued again')
+    for (const one of claimed) inFlight.giveBack(one)
   }
   return {
     unsettled,
@@ -87,8 +96,12 @@ export class UnsentJobs {
   }
 
   requeue(job: Job): void {
-    this.#deps.release(job)
-    this.#deps.requeue(job.recipients)
+    this.requeueAll([job])
+  }
+
+  requeueAll(jobs: readonly Job[]): void {
+    for (const job of jobs) this.#deps.release(job)
+    if (jobs.length > 0) this.#deps.requeue(jobs.flatMap((job) => job.recipients))
   }
 
   postpone(job: Job, forMs: number, delayReason: string): void {

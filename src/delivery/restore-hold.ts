@@ -3,7 +3,7 @@
  * repeated.
  */
 import type { Db, Queryable } from '#db'
-import { changeStatus } from '#emails'
+import { changeStatuses } from '#emails'
 import { appendEvents, dataWithoutAttempt } from '#events'
 import {
   countHeldByRestore,
@@ -34,7 +34,7 @@ export async function holdAfterRestore(db: Db, nowMs: number): Promise<number> {
 function holdSome(db: Db, restore: Restore, nowMs: number): Promise<number> {
   return db.transaction(async (tx) => {
     const some = await holdRestored(tx, maxAtOnce, nowMs)
-    for (const one of some) await changeStatus(tx, { tenantId: one.tenantId, id: one.emailId }, ['pending', 'softfail'], 'held')
+    await changeStatuses(tx, some, ['pending', 'softfail'], 'held')
     const details = `held: queued in the backup of ${restore.backupMadeAt.toISOString()} and possibly sent since`
     const at = new Date(nowMs)
     await appendEvents(

@@ -48,9 +48,7 @@ const insertSimulatedEvents = sql`
   set due_at = excluded.due_at, leased_until = null, attempt_count = 0`
 
 const takeDue = sql<SimulatedEvent & { attempts: number }>`
-  update simulated_events
-  set leased_until = $2, attempt_count = attempt_count + 1
-  where (tenant_id, email_id, kind) in (
+  with due as materialized (
     select tenant_id, email_id, kind
     from simulated_events
     where due_at <= $1 and (leased_until is null or leased_until <= $1)
@@ -58,8 +56,12 @@ const takeDue = sql<SimulatedEvent & { attempts: number }>`
     limit $3
     for update skip locked
   )
-  returning tenant_id as "tenantId", email_id as "emailId", kind, test, content_id as "contentId", recipient, return_path as "returnPath",
-    message_id as "messageId", due_at as "dueAt", attempt_count as "attempts"`
+  update simulated_events as event
+  set leased_until = $2, attempt_count = attempt_count + 1
+  from due
+  where event.tenant_id = due.tenant_id and event.email_id = due.email_id and event.kind = due.kind
+  returning event.tenant_id as "tenantId", event.email_id as "emailId", event.kind, test, content_id as "contentId", recipient,
+    return_path as "returnPath", message_id as "messageId", due_at as "dueAt", attempt_count as "attempts"`
 
 const doneWith = sql`
   delete from simulated_events

@@ -7,7 +7,7 @@
 export { arcChainOf, type ChainStatus, chainStatus, type FoundChain } from './arc-chain.ts'
 export { arcSetFields, type Sealable, sealableOf, takesAnotherSet } from './arc-seal.ts'
 export { dnsText, type KeyPair, makeEd25519Key, makeRsaKey, readRsaKey, rsaBitsOf, type SigningKey } from './keys.ts'
-export { signatureFields } from './sign.ts'
+export { type Signable, signableOf, signatureFields, signatureFieldsOf } from './sign.ts'
 export {
   type DkimVerdict,
   type FoundSignature,

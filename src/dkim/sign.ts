@@ -25,16 +25,34 @@ const base64Line = 72
 /** Runs on another thread: an RSA signature takes as long as all other work on a message. */
 const signOnThread = promisify(cryptoSign)
 
+/** All that the signatures of a message cover. */
+export interface Signable {
+  /** The signed fields, in order. */
+  names: string[]
+  /** The canonical text of the signed fields. */
+  text: string
+  /** SHA-256 of the canonical body, in base64. */
+  bodyHash: string
+}
+
 /**
  * The DKIM-Signature field of each key, in ASCII, to be put in front of `message` (CRLF line ends). There is no expiry: a retry days
  * later, or the raw form shown by the API, must have the same octets.
  */
 export async function signatureFields(message: Buffer, keys: readonly SigningKey[], atMs: number): Promise<string> {
-  if (keys.length === 0) return ''
+  return keys.length === 0 ? '' : signatureFieldsOf(signableOf(message), keys, atMs)
+}
+
+/** For a message with CRLF line ends. Takes 20 ms for 10 MB. */
+export function signableOf(message: Buffer): Signable {
   const start = bodyStart(message)
   const fields = headerFields(message.toString('latin1', 0, start))
   const bodyHash = createHash('sha256').update(relaxedBody(message, start)).digest('base64')
-  const { names, text } = headersToSign(fields, oversigned, [feedbackId])
+  return { ...headersToSign(fields, oversigned, [feedbackId]), bodyHash }
+}
+
+/** `signatureFields` of the message of which this was taken. */
+export async function signatureFieldsOf({ names, text, bodyHash }: Signable, keys: readonly SigningKey[], atMs: number): Promise<string> {
   const timestamp = Math.floor(atMs / 1000)
   const signatures = keys.map((key) => signedField(signatureField(key, wrapped(names), bodyHash, timestamp), text, key))
   return (await Promise.all(signatures)).join('')

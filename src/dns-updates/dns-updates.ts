@@ -30,6 +30,7 @@ const everyMs = 10_000
 const wholeEveryMs = 3_600_000
 const firstBackoffMs = 60_000
 const maxBackoffMs = 3_600_000
+const maxProblem = 500
 const updateLock = 7_305_071
 
 export interface DnsUpdateDeps {
@@ -60,20 +61,28 @@ export const runDnsUpdate = (deps: DnsUpdateDeps, how = { whole: true }): Promis
   withProcessLock(deps.db, updateLock, () => run(deps, how))
 
 async function run(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunResult> {
-  const { db, clock, hostname } = deps
+  const { db, clock, log } = deps
   const before = await findRun(db)
+  const result = await update(deps, how).catch((error): RunResult => {
+    log.error({ err: error }, 'the run of DNS updates failed')
+    return { changed: 0, problems: 0, problem: `the run failed: ${String(error?.message ?? error).slice(0, maxProblem)}` }
+  })
+  const isWell = result.problem === null && result.problems === 0
+  const failures = isWell ? 0 : (before?.failures ?? 0) + 1
+  const nowMs = clock.nowMs()
+  const nextMs = nowMs + (isWell ? wholeEveryMs : Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), maxBackoffMs))
+  await saveUpdateRun(db, { endedAt: new Date(nowMs), problem: result.problem, failures, nextAt: new Date(nextMs) })
+  return result
+}
+
+async function update(deps: DnsUpdateDeps, how: { whole: boolean }): Promise<RunResult> {
+  const { db, clock, hostname } = deps
   const own = new Set((await listWritten(db)).map(keyOf))
   const [platform, targets] = await Promise.all([deps.readPlatform(), listDkimTargets(db, hostname)])
   const wanted = wantedRecords(platform, targets, { hostname, own: (name, type) => own.has(keyOf({ name, type })) })
   const writer = openRecordWriter(deps)
   try {
-    const result = await updateRecords({ db, clock, writer }, wanted, how)
-    const isWell = result.problem === null && result.problems === 0
-    const failures = isWell ? 0 : (before?.failures ?? 0) + 1
-    const nowMs = clock.nowMs()
-    const nextMs = nowMs + (isWell ? wholeEveryMs : Math.min(firstBackoffMs * 2 ** Math.min(failures - 1, 10), maxBackoffMs))
-    await saveUpdateRun(db, { endedAt: new Date(nowMs), problem: result.problem, failures, nextAt: new Date(nextMs) })
-    return result
+    return await updateRecords({ db, clock, writer }, wanted, how)
   } finally {
     writer.close()
   }

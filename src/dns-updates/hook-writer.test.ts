@@ -1,11 +1,24 @@
+import type * as childProcess from 'node:child_process'
 import { chmodSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { systemClock } from '#base'
 import type { Resolver } from '#net'
 import { openHookWriter, runHook } from './hook-writer.ts'
 import { planSet } from './plan-record-set.ts'
+
+const descriptors = vi.hoisted(() => ({ areUsedUp: false }))
+vi.mock('node:child_process', async (original) => {
+  const real = await original<typeof childProcess>()
+  // As spawn does with EMFILE: a child without streams, and its error soon.
+  const withoutStreams = () => {
+    const child = new real.ChildProcess()
+    process.nextTick(() => child.emit('error', Object.assign(new Error('spawn EMFILE'), { code: 'EMFILE' })))
+    return child
+  }
+  return { ...real, spawn: (...given: Parameters<typeof real.spawn>) => (descriptors.areUsedUp ? withoutStreams() : real.spawn(...given)) }
+})
 
 let folder: string
 beforeAll(() => {
@@ -51,6 +64,37 @@ test('a program that fails, is absent, or reads no input is a problem with its l
   )
   expect(await runHook(join(folder, 'absent'), '{}', systemClock)).toMatch(/cannot run .*absent \(ENOENT\)/)
   expect(await runHook(hook('deaf', 'exit 0'), large, systemClock)).toBeUndefined()
+})
+
+test('a program for which no file descriptor is free is a problem', async () => {
+  descriptors.areUsedUp = true
+  onTestFinished(() => void (descriptors.areUsedUp = false))
+  expect(await runHook('/bin/true', '{}', systemClock)).toBe('cannot run /bin/true (EMFILE)')
+})
+
+test('unusual records are read as they are, and conflict with the wanted one', async () => {
+  const conflictOf = async (type: 'MX' | 'CNAME', answers: Partial<Resolver>) => {
+    const writer = openHookWriter(
+      { program: '/bin/true' },
+      { clock: systemClock, resolver: { ...resolver, ...answers }, hostname: 'a.test' },
+    )
+    const found = await writer.read('rp.a.test', type)
+    if ('problem' in found) return found
+    return planSet({ name: 'rp.a.test', type, wanted: [type === 'MX' ? '10 a.test' : 'a.test'] }, [], found)
+  }
+  const mx = (exchange: string) => async () => ({ kind: 'found' as const, value: [{ exchange, priority: 0 }] })
+  const cname = async () => ({ kind: 'found' as const, value: ['host\\..a.test'] })
+  const conflict = (text: string) => ({ kind: 'conflict', problem: expect.stringContaining(text) })
+  expect(await conflictOf('MX', { mx: mx('') })).toEqual(conflict('another MX record stands at the name: 0 .'))
+  expect(await conflictOf('MX', { mx: mx('host\\..a.test') })).toEqual(conflict('another MX record stands at the name: 0 host'))
+  expect(await conflictOf('CNAME', { cname })).toEqual(conflict('another CNAME record stands at the name: host'))
+  expect(await conflictOf('MX', { cname })).toEqual(conflict('a CNAME record to host'))
+})
+
+test('an address is not read from an incomplete answer', async () => {
+  const addresses = async () => ({ kind: 'found' as const, value: ['2001:db8::9'], lostCode: 'SERVFAIL' })
+  const writer = openHookWriter({ program: '/bin/true' }, { clock: systemClock, resolver: { ...resolver, addresses }, hostname: 'a.test' })
+  expect(await writer.read('out.a.test', 'A')).toEqual({ problem: 'DNS lookup failed (SERVFAIL)' })
 })
 
 test('a program that does not end is ended with its children', async () => {

@@ -2,9 +2,9 @@
  * Writes records by a program of the operator, for DNS providers without RFC 2136: the changes arrive as JSON on its standard input. It runs
  * without a shell and without the settings of this process, for at most two minutes, and its exit code is the result.
  */
-import { spawn } from 'node:child_process'
+import { type ChildProcess, spawn } from 'node:child_process'
 import type { Clock } from '#base'
-import type { DnsAnswer, Resolver, UpdateType } from '#net'
+import { completeAnswer, type DnsAnswer, type Resolver, type UpdateType } from '#net'
 import { type FoundRecord, plainText, ttlS } from './plan-record-set.ts'
 import type { ChangeResult, RecordWriter, SetChange } from './zone-writer.ts'
 
@@ -18,11 +18,13 @@ const environment = { PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/
 export function runHook(program: string, input: string, clock: Clock, withinMs = maxMs): Promise<string | undefined> {
   return new Promise((resolve) => {
     // A group of its own, which is ended as a whole.
-    const child = spawn(program, [], { cwd: '/', env: environment, stdio: ['pipe', 'ignore', 'pipe'], detached: true })
+    const child: ChildProcess = spawn(program, [], { cwd: '/', env: environment, stdio: ['pipe', 'ignore', 'pipe'], detached: true })
+    // Without a free file descriptor the child has no streams, only this event.
+    child.on('error', (error: NodeJS.ErrnoException) => end(`cannot run ${program} (${error.code ?? error.message})`))
     let output = ''
     const end = (problem: string | undefined) => {
       cancel()
-      child.stderr.destroy()
+      child.stderr?.destroy()
       resolve(problem)
     }
     const cancel = clock.after(withinMs, () => {
@@ -33,21 +35,20 @@ export function runHook(program: string, input: string, clock: Clock, withinMs =
       }
       end(`${program} did not end within ${withinMs / 1000} s`)
     })
-    child.stderr.setEncoding('utf8')
-    child.stderr.on('data', (text: string) => {
+    child.stderr?.setEncoding('utf8')
+    child.stderr?.on('data', (text: string) => {
       if (output.length < maxOutputOctets) output = (output + text).slice(0, maxOutputOctets)
     })
-    child.stderr.on('error', () => undefined)
+    child.stderr?.on('error', () => undefined)
     // A program that does not read its input ends it.
-    child.stdin.on('error', () => undefined)
-    child.on('error', (error: NodeJS.ErrnoException) => end(`cannot run ${program} (${error.code ?? error.message})`))
+    child.stdin?.on('error', () => undefined)
     child.on('exit', (code, signal) => {
       if (code === 0) return end(undefined)
       const last = output.trim().split('\n').at(-1)
       // Its last line may come after the exit.
       setImmediate(() => end(`${program} ended with ${signal ?? code}${last ? `: ${last}` : ''}`))
     })
-    child.stdin.end(input)
+    child.stdin?.end(input)
   })
 }
 
@@ -82,10 +83,19 @@ async function write(
 const relativeTo = (name: string, parent: string) =>
   name === parent ? '@' : name.endsWith(`.${parent}`) ? name.slice(0, -parent.length - 1) : name
 
+/** A record that cannot be written in this form is not one of Postrider's. */
+function foundText(type: UpdateType, text: string): string {
+  try {
+    return plainText(type, text)
+  } catch {
+    return text
+  }
+}
+
 async function readByResolver(resolver: Resolver, name: string, type: UpdateType): Promise<FoundRecord[] | { problem: string }> {
   const alias = await resolver.cname(name, 'fresh')
   if (alias.kind === 'trouble') return { problem: `DNS lookup failed (${alias.code})` }
-  if (alias.kind === 'found') return alias.value.map((text) => ({ type: 'CNAME' as const, text: plainText('CNAME', text) }))
+  if (alias.kind === 'found') return alias.value.map((text) => ({ type: 'CNAME' as const, text: foundText('CNAME', text) }))
   const answer = await ask(resolver, name, type)
   if (answer.kind === 'trouble') return { problem: `DNS lookup failed (${answer.code})` }
   return answer.kind === 'found' ? answer.value.map((text) => ({ type, text })) : []
@@ -96,11 +106,11 @@ async function ask(resolver: Resolver, name: string, type: UpdateType): Promise<
   if (type === 'TXT') return resolver.txt(name, 'fresh')
   if (type === 'MX') {
     const answer = await resolver.mx(name, 'fresh')
-    const text = ({ priority, exchange }: { priority: number; exchange: string }) => plainText('MX', `${priority} ${exchange}`)
+    const text = ({ priority, exchange }: { priority: number; exchange: string }) => foundText('MX', `${priority} ${exchange || '.'}`)
     return answer.kind === 'found' ? { kind: 'found', value: answer.value.map(text) } : answer
   }
-  const answer = await resolver.addresses(name, 'fresh')
+  const answer = completeAnswer(await resolver.addresses(name, 'fresh'))
   if (answer.kind !== 'found') return answer
   const fits = answer.value.filter((address) => address.includes(':') === (type === 'AAAA'))
-  return { kind: 'found', value: fits.map((address) => plainText(type, address)) }
+  return { kind: 'found', value: fits.map((address) => foundText(type, address)) }
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '#base'
 import type { Db } from '#db'
-import { type FoundRecord, planSet, type RecordSet } from './plan-record-set.ts'
+import { type FoundRecord, planSet, type RecordSet, type SetPlan } from './plan-record-set.ts'
 import { keyOf, type WantedRecords } from './wanted-records.ts'
 import {
   forgetProblems,
@@ -99,6 +99,15 @@ function setsToLookAt(wanted: WantedRecords, written: ReadonlyMap<string, Writte
   return [...wanted.sets, ...unwanted].filter((set) => whole || !isSettled(set))
 }
 
+/** An unusual record is a problem of its name only. */
+function planOf(set: RecordSet, mine: readonly string[], found: readonly FoundRecord[]): SetPlan {
+  try {
+    return planSet(set, mine, found)
+  } catch (error) {
+    return { kind: 'conflict', problem: `a record at the name is unusable: ${(error as Error).message}` }
+  }
+}
+
 async function planned(
   { db, clock }: RunDeps,
   set: RecordSet,
@@ -106,7 +115,7 @@ async function planned(
   found: readonly FoundRecord[],
   problems: Problem[],
 ): Promise<SetChange | undefined> {
-  const plan = planSet(set, mine, found)
+  const plan = planOf(set, mine, found)
   const keys = (texts: readonly string[]) => texts.map((data) => ({ name: set.name, type: set.type, data }))
   if (plan.kind === 'change') return { set, plan }
   if (plan.kind === 'conflict') {

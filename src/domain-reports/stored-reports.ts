@@ -1,7 +1,7 @@
 /**
  * Received reports as rows: each counts once, in the transaction that adds its figures. Rows for a domain and a day are limited in number,
  * because anyone can send reports. Those of signed reports are counted apart, so that others cannot take their place, and one signer gets only
- * a part of them. Retention deletes whole days.
+ * a part of them. A signed report repeats only one of the same organisation. Retention deletes whole days.
  */
 import { createHash } from 'node:crypto'
 import { getDomain } from 'tldts'
@@ -43,6 +43,12 @@ const signedReports = sql<{ count: number; sources: number }>`
   from domain_reports
   where tenant_id = $1 and domain_id = $2 and received_at > $3 and authenticated and right('.' || sender, length($4) + 1) = '.' || $4`
 
+/** Rows of earlier versions have a key without the signer. */
+const earlierReport = sql`
+  select 1
+  from domain_reports
+  where tenant_id = $1 and domain_id = $2 and kind = $3 and key = $4 and authenticated and right('.' || sender, length($5) + 1) = '.' || $5`
+
 const insertReport = sql`
   insert into domain_reports (tenant_id, domain_id, kind, key, authenticated, reporter, sender, policy, messages, sources, begins_at, ends_at,
     received_at)
@@ -68,14 +74,24 @@ const deleteTlsFailures = sql`
 /** The UTC day of a time. */
 export const dayOf = (atMs: number): string => new Date(atMs).toISOString().slice(0, 10)
 
+const organisationOf = (sender: string) => getDomain(sender) ?? sender
+
+/** A stranger may know the reporter's name and its next id: the signer distinguishes signed reports. */
+function keyOf({ reporter, reportId }: StoredReport, signer: string | undefined): Buffer {
+  const name = [reporter.toLowerCase(), reportId]
+  return createHash('sha256')
+    .update(JSON.stringify(signer === undefined ? name : [...name, signer]))
+    .digest()
+}
+
 /** The reports of a signer's organisation within a day; none of an unsigned one. */
 async function countOfSigner(
   tx: Tx,
   { tenantId, domainId, sender, authenticated }: StoredReport,
   nowMs: number,
 ): Promise<{ count: number; sources: number }> {
-  const organisation = getDomain(sender) ?? sender
-  const found = authenticated ? await tx.first(signedReports, [tenantId, domainId, new Date(nowMs - dayMs), organisation]) : undefined
+  const values = [tenantId, domainId, new Date(nowMs - dayMs), organisationOf(sender)]
+  const found = authenticated ? await tx.first(signedReports, values) : undefined
   return found ?? { count: 0, sources: 0 }
 }
 
@@ -88,14 +104,14 @@ export async function addStoredReport(
   report: StoredReport,
   nowMs: number,
 ): Promise<{ effect: 'new'; sources: number } | { effect: 'known' | 'full' }> {
-  const { tenantId, domainId, kind, reporter, reportId, authenticated, sender, policy, messages, beginMs, endMs } = report
-  const key = createHash('sha256')
-    .update(JSON.stringify([reporter.toLowerCase(), reportId]))
-    .digest()
+  const { tenantId, domainId, kind, reporter, authenticated, sender, policy, messages, beginMs, endMs } = report
   const received = await tx.first(countReports, [tenantId, domainId, new Date(nowMs - dayMs), authenticated])
   const ofSigner = await countOfSigner(tx, report, nowMs)
   if ((received?.count ?? 0) >= maxReportsADay || ofSigner.count >= maxReportsOfSigner) return { effect: 'full' }
   const sources = Math.min(report.sources, authenticated ? Math.max(0, maxRowsOfSigner - ofSigner.sources) : report.sources)
+  if (authenticated && (await tx.first(earlierReport, [tenantId, domainId, kind, keyOf(report, undefined), organisationOf(sender)])))
+    return { effect: 'known' }
+  const key = keyOf(report, authenticated ? organisationOf(sender) : undefined)
   const times = [new Date(beginMs), new Date(endMs), new Date(nowMs)]
   const values = [tenantId, domainId, kind, key, authenticated, reporter, sender, policy, messages, sources, ...times]
   return (await tx.run(insertReport, values)) > 0 ? { effect: 'new', sources } : { effect: 'known' }

@@ -4,7 +4,7 @@
  */
 import { BlockList, isIP } from 'node:net'
 import { dnsText } from '#dkim'
-import { type DnsAnswer, isTlsReportRecord, type Resolver } from '#net'
+import { completeAnswer, type DnsAnswer, isTlsReportRecord, type Resolver } from '#net'
 import { parseKeyRecord } from './dkim-record.ts'
 import { findDmarcRecord, isDmarcRecord, organisationalDomainOf } from './dmarc-record.ts'
 import { type RecordStatus, reportAuthorisationOf, returnPathDomainOf, tlsReportName } from './dns-records.ts'
@@ -31,6 +31,11 @@ export interface PlatformDeps {
   /** The address for TLS reports about the return-path name; without it their record is not listed. */
   reportAddress?: string | undefined
 }
+
+/** IPv6 first, then by their text: the order of a DNS answer changes. */
+const inOrder = (one: string, other: string) => isIP(other) - isIP(one) || (one < other ? -1 : 1)
+
+const addressesOf = async (resolver: Resolver, name: string) => completeAnswer(await resolver.addresses(name, 'fresh'))
 
 const noAddress = '<the public IPv4 address of this server>'
 
@@ -82,8 +87,8 @@ function reverseName(address: string): string {
 export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecord[]> {
   const { resolver, hostname, key, ownAddresses, sources = [], reportAddress } = deps
   const [host, returnPath, spf, tracking] = [hostname, returnPathDomainOf(hostname), `spf.${hostname}`, `track.${hostname}`]
-  const published = await resolver.addresses(host, 'fresh')
-  const addresses = published.kind === 'found' ? published.value : ownAddresses
+  const published = await addressesOf(resolver, host)
+  const addresses = published.kind === 'found' ? published.value.toSorted(inOrder) : ownAddresses
   const hostRecords =
     addresses.length === 0
       ? [judge({ type: 'A', name: host, value: noAddress }, published, () => false)]
@@ -105,8 +110,7 @@ export async function platformRecords(deps: PlatformDeps): Promise<PlatformRecor
     // Any name below the wildcard.
     resolver.txt(authorisation.name.replace('*', 'example.com'), 'fresh'),
   ])
-  // An address record is as good as an alias.
-  const track = alias.kind === 'found' || alias.kind === 'trouble' ? alias : await resolver.addresses(tracking, 'fresh')
+  const track = alias.kind === 'found' || alias.kind === 'trouble' ? alias : await trackingAddresses(resolver, tracking, published)
   const isTrack = (found: string[]) => found.some((one) => sameName(one, host)) || found.every((one) => addresses.includes(one))
   const isKey = ([text = '', ...more]: string[]) => {
     const parsed = parseKeyRecord(text)
@@ -170,9 +174,15 @@ async function tlsReportsOf(resolver: Resolver, domain: string, address: string)
   return hasOther(answer, isTlsReportRecord, isOwn) ? [] : [judge(record, answer, isSingle, isTlsReportRecord)]
 }
 
+/** Address records that lead to the host are as good as an alias. Unknown while the host's own are. */
+async function trackingAddresses(resolver: Resolver, tracking: string, published: DnsAnswer<string[]>): Promise<DnsAnswer<string[]>> {
+  const answer = await addressesOf(resolver, tracking)
+  return answer.kind === 'found' && published.kind === 'trouble' ? published : answer
+}
+
 /** The PTR of an address that the host's own records confirm. */
 async function reverseRecord(resolver: Resolver, host: string, address: string, published: DnsAnswer<string[]>): Promise<PlatformRecord> {
-  const names = await resolver.ptr(address, 'fresh')
+  const names = published.kind === 'trouble' ? published : await resolver.ptr(address, 'fresh')
   const confirmed = published.kind === 'found' && published.value.includes(address)
   const isRight = (found: string[]) => confirmed && found.some((one) => sameName(one, host))
   return judge({ type: 'PTR', name: reverseName(address), value: host }, names, isRight)
@@ -183,7 +193,7 @@ async function recordsOfSource(
   resolver: Resolver,
   { address, ehloName }: { address: string; ehloName: string },
 ): Promise<PlatformRecord[]> {
-  const [named, names] = await Promise.all([resolver.addresses(ehloName, 'fresh'), resolver.ptr(address, 'fresh')])
+  const [named, names] = await Promise.all([addressesOf(resolver, ehloName), resolver.ptr(address, 'fresh')])
   return [
     judge({ type: typeOf(address), name: ehloName, value: address }, named, (found) => found.includes(address)),
     judge({ type: 'PTR', name: reverseName(address), value: ehloName }, names, (found) => found.some((one) => sameName(one, ehloName))),

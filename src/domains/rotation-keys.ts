@@ -52,9 +52,7 @@ const otherColumns = sql.part`
   checked_at as "checkedAt", seen_since as "seenSince", ed25519_seen_since as "ed25519SeenSince", problem, keep_until as "keepUntil"`
 
 const claimDue = sql<RotatedDomain>`
-  update domains
-  set next_rotation_at = $2
-  where (tenant_id, id) in (
+  with due (due_tenant_id, due_id) as materialized (
     select tenant_id, id
     from domains
     where next_rotation_at <= $1 and not test_only
@@ -62,6 +60,10 @@ const claimDue = sql<RotatedDomain>`
     limit $3
     for update skip locked
   )
+  update domains
+  set next_rotation_at = $2
+  from due
+  where tenant_id = due_tenant_id and id = due_id
   returning ${rotatedColumns}`
 
 const rotatedById = sql<RotatedDomain>`

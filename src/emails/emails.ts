@@ -11,6 +11,7 @@ import { type Email, emailColumns } from './email-record.ts'
 import type { EmailFilter } from './list-emails.ts'
 import type { EmailStatus } from './status-transitions.ts'
 
+export { changeStatus, changeStatuses } from './change-status.ts'
 export {
   type Content,
   type DkimSigning,
@@ -20,7 +21,7 @@ export {
   type RawContent,
   type Tracking,
 } from './content.ts'
-export { type ContentEncoder, openContentEncoder } from './content-encoder.ts'
+export { type ContentCodec, openContentCodec } from './content-codec.ts'
 export { countEmailsLeft, listOldContents } from './content-retention.ts'
 export { findDeliveryTimes } from './delivery-times.ts'
 export {
@@ -43,9 +44,12 @@ export {
   eraseEmails,
   eraseFromConversations,
   isErased,
+  keysByDay,
+  listEmailsTo,
   listErasedContents,
   lockContents,
 } from './erase.ts'
+export { isForwardedCopy } from './forwarded-copy.ts'
 export { countAddressesLeft, hashRecipientsOf } from './hash-addresses.ts'
 export {
   addImportedEmails,
@@ -62,6 +66,7 @@ export { openReplyNames, openReturnPaths, type ReplyNames, type ReturnPaths, rep
 export { findScheduled, forgetCancellation, markCancelled, setSchedule } from './scheduled-emails.ts'
 export { findSendingFacts, type SendingFacts, type WantedAttempt } from './sending-facts.ts'
 export { type EmailStatus, emailStatuses, queuedStatuses, retryableStatuses } from './status-transitions.ts'
+export { jsonOctets, measureContent } from './stored-content.ts'
 export {
   clearInbox,
   deleteFromInbox,
@@ -177,11 +182,6 @@ const contentBodies = sql<{ id: string; body: Buffer }>`
   select contents.id, contents.body
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, id)
   join contents on contents.tenant_id = wanted.tenant_id and contents.id = wanted.id`
-
-const setStatus = sql`
-  update emails
-  set status = $3
-  where tenant_id = $1 and id = $2 and status = any($4)`
 
 const domainsOfRecipients = sql<{ id: string; domain: string; test: boolean }>`
   select id, lower(split_part(recipient, '@', -1)) as domain, test
@@ -312,14 +312,4 @@ export async function loadContentBodies(
 ): Promise<Map<string, Buffer>> {
   const rows = await on.rows(contentBodies, [wanted.map((one) => one.tenantId), wanted.map((one) => one.contentId)])
   return new Map(rows.map((row) => [row.id, row.body]))
-}
-
-/** Changes the status if it is one of `from`; otherwise returns false. */
-export async function changeStatus(
-  tx: Tx,
-  email: Pick<Email, 'tenantId' | 'id'>,
-  from: readonly EmailStatus[],
-  to: EmailStatus,
-): Promise<boolean> {
-  return (await tx.run(setStatus, [email.tenantId, email.id, to, from])) === 1
 }

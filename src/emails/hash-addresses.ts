@@ -12,19 +12,19 @@ const oldEmails = sql<{ id: string; recipient: string; isDue: boolean }>`
   order by id
   limit $4`
 
-/** A retry that committed meanwhile keeps its email as it is. */
+/** A retry that committed meanwhile keeps its email as it is. The first and the last id leave out the other partitions, here and below. */
 const hashRecipients = sql<{ id: string }>`
   update emails
   set recipient = hashed.recipient
   from unnest($2::text[], $3::text[], $4::text[]) as hashed (id, before, recipient)
-  where emails.tenant_id = $1 and emails.id = hashed.id and emails.recipient = hashed.before
+  where emails.tenant_id = $1 and emails.id between $5 and $6 and emails.id = hashed.id and emails.recipient = hashed.before
     and status not in ('pending', 'softfail', 'held')
   returning emails.id`
 
 const attemptsOf = sql<{ emailId: string; id: number; details: string; output: string }>`
   select email_id as "emailId", id, details, output
   from attempts
-  where tenant_id = $1 and email_id = any($2)
+  where tenant_id = $1 and email_id between $4 and $5 and email_id = any($2)
     and (conversation is not null or details ~ $3 or output ~ $3)`
 
 /** Recipients of one message share a conversation, which names them all. */
@@ -32,7 +32,7 @@ const hashAttempts = sql`
   update attempts
   set details = hashed.details, output = hashed.output, conversation = null
   from unnest($2::text[], $3::bigint[], $4::text[], $5::text[]) as hashed (email_id, id, details, output)
-  where attempts.tenant_id = $1 and attempts.email_id = hashed.email_id and attempts.id = hashed.id`
+  where attempts.tenant_id = $1 and attempts.email_id between $6 and $7 and attempts.email_id = hashed.email_id and attempts.id = hashed.id`
 
 /**
  * Reads a page of emails after `after` that were accepted before `beforeMs`, and hashes their recipients. `also` does the rest of the same
@@ -50,12 +50,14 @@ export async function hashRecipientsOf(
   const names = due.map(({ recipient }) => recipient)
   const hashed = await db.transaction(async (tx) => {
     if (due.length === 0) return 0
-    const done = await tx.rows(hashRecipients, [tenantId, due.map(({ id }) => id), names, names.map((name) => hasher.hash(name))])
+    const bounds = [due[0]?.id, due.at(-1)?.id]
+    const hashes = names.map((name) => hasher.hash(name))
+    const done = await tx.rows(hashRecipients, [tenantId, due.map(({ id }) => id), names, hashes, ...bounds])
     const emailIds = done.map(({ id }) => id)
-    const attempts = await tx.rows(attemptsOf, [tenantId, emailIds, unhashedPattern])
+    const attempts = await tx.rows(attemptsOf, [tenantId, emailIds, unhashedPattern, ...bounds])
     const texts = (of: 'details' | 'output') => attempts.map((one) => hasher.hashIn(one[of]))
     const ids = [attempts.map(({ emailId }) => emailId), attempts.map(({ id }) => id)]
-    if (attempts.length > 0) await tx.run(hashAttempts, [tenantId, ...ids, texts('details'), texts('output')])
+    if (attempts.length > 0) await tx.run(hashAttempts, [tenantId, ...ids, texts('details'), texts('output'), ...bounds])
     await also(tx, emailIds)
     return done.length
   })

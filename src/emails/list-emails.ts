@@ -67,11 +67,15 @@ const searchIndex = {
   name: 'search',
   definition: `using gin (to_tsvector('simple', subject), (array[split_part(sender, '@', -1)]), (array[credential_id]), metadata jsonb_path_ops)`,
 }
+/** Named as PostgreSQL names that of a new partition. Older ones have none since migration 0029. */
+const tagIndex = { name: 'tag_id_idx', definition: '(tag, id) where octet_length(tag) <= 2000' }
 const dayEndsLateMs = 3_600_000
 
-/** Builds the search index of the days that have ended; takes minutes for a day of many millions. */
-export const indexEndedDays = (db: Db, nowMs: number): Promise<string[]> =>
-  indexPartitions(db, 'emails', nowMs - dayEndsLateMs, searchIndex)
+/** Builds the search index of the days that have ended, and missing indexes of tags; takes minutes for a day of many millions. */
+export const indexEndedDays = async (db: Db, nowMs: number): Promise<string[]> => [
+  ...(await indexPartitions(db, 'emails', nowMs + dayMs, tagIndex)),
+  ...(await indexPartitions(db, 'emails', nowMs - dayEndsLateMs, searchIndex)),
+]
 
 /** Uses the index of one column, or that of a tenant; the other filters are checked row by row. */
 const filtered = (condition: Sql<unknown>) => {
@@ -106,14 +110,14 @@ const filteredOfTenant = filtered(sql.part`tenant_id = $6`)
  * A filter on the indexed column alone needs only the index. It counts up to a limit, and finds a page, whose rows are read only once
  * their position is known.
  */
-const indexed = (column: Sql<unknown>, parameter: Sql<unknown>) => ({
-  ...filtered(sql.part`${column} = ${parameter}`),
+const indexed = (column: Sql<unknown>, parameter: Sql<unknown>, indexedRows = sql.part`true`) => ({
+  ...filtered(sql.part`${column} = ${parameter} and ${indexedRows}`),
   found: sql<{ total: number }>`
     select count(*) as total
     from (
       select
       from emails
-      where ${column} = $1 and id >= $2 and id < $3
+      where ${column} = $1 and ${indexedRows} and id >= $2 and id < $3
       limit $4
     ) as matching`,
   foundPage: sql<Email>`
@@ -122,7 +126,7 @@ const indexed = (column: Sql<unknown>, parameter: Sql<unknown>) => ({
     where id = any(array(
       select id
       from emails
-      where ${column} = $1 and id >= $2 and id < $3
+      where ${column} = $1 and ${indexedRows} and id >= $2 and id < $3
       order by id desc
       limit $4 offset $5
     ))
@@ -132,7 +136,8 @@ const byRecipient = indexed(sql.part`lower(recipient)`, sql.part`$1`)
 /** Reads the index of recipients once for each; its matches are sorted. */
 const byHashes = filtered(sql.part`lower(recipient) = any(array_append($15::text[], $1::text))`)
 const bySender = indexed(sql.part`sender`, sql.part`$2`)
-const byTag = indexed(sql.part`tag`, sql.part`$3`)
+const byTag = indexed(sql.part`tag`, sql.part`$3`, sql.part`octet_length(tag) <= 2000`)
+const isInIndex = (tag: string) => Buffer.byteLength(tag) <= 2000
 
 const withIds = sql<Email>`
   select ${emailColumns}
@@ -172,14 +177,15 @@ export function listEmails(db: Db, filter: EmailFilter, page: { number: number; 
 }
 
 const listBy = (filter: EmailFilter): ((tx: Tx, query: PageQuery) => Promise<EmailPage>) => {
-  if ([filter.recipient, filter.sender, filter.tag].some((one) => one !== undefined)) return listFiltered
+  const { recipient, sender, tag } = filter
+  if (recipient !== undefined || sender !== undefined || (tag !== undefined && isInIndex(tag))) return listFiltered
   if (isSearch(filter)) return lookThrough
   if (filter.messages !== undefined) return listMessagesByCounts
   return filter.status !== undefined && filter.test !== undefined ? listOfKind : listByCounts
 }
 
-const isSearch = ({ words, domain, credentialId, metadata, findIds }: EmailFilter) =>
-  [words, domain, credentialId, metadata, findIds].some((one) => one !== undefined)
+const isSearch = ({ words, domain, credentialId, metadata, findIds, tag = '' }: EmailFilter) =>
+  [words, domain, credentialId, metadata, findIds].some((one) => one !== undefined) || !isInIndex(tag)
 
 /** Each word as it is, or as a prefix; the database splits it in the same way as the subject. */
 const queryOf = (words: readonly string[]) => words.map((word) => `'${word.replace(/['\\]/g, ' ')}':*`).join(' & ')
@@ -244,7 +250,7 @@ async function listFiltered(tx: Tx, { filter, span, offset, size }: PageQuery): 
   const { tenantId, status, test, messages = 'any' } = filter
   const parameters = parametersOf(filter, span)
   const [recipient, sender, tag] = parameters as (string | null)[]
-  const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null ? [byTag, tag] : [bySender, sender]
+  const [column, value] = recipient != null ? [byRecipient, recipient] : tag != null && isInIndex(tag) ? [byTag, tag] : [bySender, sender]
   const range = [emailIdPrefix(span.fromMs), emailIdPrefix(span.toMs)]
   const found = async (maximum: number) => (await tx.first(column.found, [value, ...range, maximum]))?.total ?? 0
   const isHashed = filter.recipientHashes !== undefined

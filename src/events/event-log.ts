@@ -50,25 +50,6 @@ const append = sql`
 /** The members of an event's data that may name a recipient. */
 export const namingMembers = sql.part`array['details', 'output', 'url', 'token', 'ipAddress', 'userAgent', 'bounce', 'address']`
 
-const blankEvents = sql`
-  update events
-  set data = data - ${namingMembers}
-  where tenant_id = any($1) and email_id = any($2)`
-
-/** Removes the texts that name a recipient from the events of these emails; counted data stays. */
-export const eraseFromEvents = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
-  on.run(blankEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
-
-/** Entries added by request name no email, so that only a scan finds them. */
-const blankAddress = sql`
-  update events
-  set data = data - 'address'
-  where kind in ('SuppressionAdded', 'SuppressionRemoved') and data ->> 'address' = $1 and ($2::text is null or tenant_id = $2)`
-
-/** Removes an address (lower case) from the events of suppression lists; `tenantId` null: of all lists. */
-export const eraseAddressFromEvents = (on: Queryable, address: string, tenantId: string | null): Promise<number> =>
-  on.run(blankAddress, [address, tenantId])
-
 /** Appends to the log; readers see the events after the caller's commit. */
 export async function appendEvents(tx: Tx, happened: readonly NewEvent[]): Promise<void> {
   if (happened.length === 0) return
@@ -217,7 +198,7 @@ export async function countEventsWithin(
 }
 
 /** Allows for processes whose clocks differ. */
-const clocksDifferMs = 3_600_000
+export const clocksDifferMs = 3_600_000
 
 /** An event is not older than its email, so that the partitions before the period are not read. */
 const emailsWith = sql<{ emailId: string }>`

@@ -4,6 +4,8 @@
  * reputation, privacy, housekeeping, doctor, http.
  * Promises: an event is appended in the transaction that makes it true.
  */
+
+export { eraseAddressFromEvents, eraseFromEvents } from './erase-events.ts'
 export { type CountedChange, type CountedEvent, readCountedEvents, readTailBySecond, readTailByTenant } from './event-counts.ts'
 export {
   appendEvents,
@@ -11,8 +13,6 @@ export {
   countEventsWithin,
   dataWithoutAttempt,
   type EventKind,
-  eraseAddressFromEvents,
-  eraseFromEvents,
   eventTables,
   findEndOfLog,
   findEventsAt,

@@ -9,12 +9,13 @@ const oldEvents = sql<{ id: number; at: Date; data: Record<string, unknown> | nu
   order by id
   limit $4`
 
-/** An erasure that committed meanwhile keeps its event as it is. */
+/** An erasure that committed meanwhile keeps its event as it is. The times of the first and the last leave out the other partitions. */
 const hashEvents = sql`
   update events
   set data = hashed.data
   from unnest($2::bigint[], $3::timestamptz[], $4::jsonb[], $5::jsonb[]) as hashed (id, at, before, data)
-  where events.tenant_id = $1 and events.id = hashed.id and events.at = hashed.at and events.data = hashed.before`
+  where events.tenant_id = $1 and events.at between $6 and $7 and events.id = hashed.id and events.at = hashed.at
+    and events.data = hashed.before`
 
 /** Reads a page of events after the id `after` that happened before `beforeMs`. */
 export async function hashAddressesOfEvents(
@@ -30,7 +31,9 @@ export async function hashAddressesOfEvents(
     .map((one) => ({ ...one, hashed: hasher.hashInJson(one.data) }))
     .filter(({ data, hashed }) => JSON.stringify(data) !== JSON.stringify(hashed))
   const data = [due.map((one) => one.data), due.map((one) => one.hashed)]
-  if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), ...data])
+  const times = due.map(({ at }) => at.getTime())
+  const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times))]
+  if (due.length > 0) await db.run(hashEvents, [tenantId, due.map(({ id }) => id), due.map(({ at }) => at), ...data, ...bounds])
   return { last: page.at(-1)?.id, isWhole: page.length === most, changed: due.length }
 }
 

@@ -1,7 +1,7 @@
 /**
  * Erases a person: their queued emails fail, and only counts remain of sent ones. Received messages from or to them are deleted, and their
  * forwarded copies are treated like emails to the person. The suppression stays, so that they get no further mail.
- * Runs in small transactions and may be repeated.
+ * Runs in small transactions, none of which reads a whole table after it has written, and may be repeated.
  */
 import { domainToUnicode } from 'node:url'
 import { deleteResponsesWith } from '#accept'
@@ -16,6 +16,7 @@ import {
   eraseCopies,
   eraseEmails,
   eraseFromConversations,
+  listEmailsTo,
   listErasedContents,
 } from '#emails'
 import { eraseAddressFromEvents, eraseFromEvents } from '#events'
@@ -54,9 +55,9 @@ export async function eraseAddress(
   const names = [person, ...addressHashesOf(secrets, person)]
   for (const name of names)
     for (;;) {
-      const erased = await db.transaction((tx) => eraseSome(tx, name, tenantId))
-      if (erased === 0) break
-      total.emails += erased
+      const found = await listEmailsTo(db, name, tenantId, maxAtOnce)
+      if (found.length === 0) break
+      total.emails += await eraseSome(db, name, found)
       progressed(total.emails)
     }
   await eraseReceivedMail(db, { person, tenantId, nowMs }, total)
@@ -81,16 +82,18 @@ function spellingsOf(address: string): Set<string> {
   return new Set([address, address.slice(0, at) + domainToUnicode(address.slice(at))])
 }
 
-/** In one transaction: once an email has lost its address, its other traces can no longer be found. */
-async function eraseSome(tx: Tx, person: string, tenantId: string | null): Promise<number> {
-  const found = await eraseEmails(tx, person, tenantId, maxAtOnce)
-  await eraseTraces(tx, found)
-  return found.length
+/** Once an email has lost its address, its other traces can no longer be found: events before, the rest in the same transaction. */
+async function eraseSome(db: Db, person: string, found: readonly ErasedEmail[]): Promise<number> {
+  await eraseFromEvents(db, found)
+  return db.transaction(async (tx) => {
+    const erased = await eraseEmails(tx, person, found)
+    await eraseTraces(tx, erased)
+    return erased.length
+  })
 }
 
 async function eraseTraces(tx: Tx, emails: readonly ErasedEmail[]): Promise<void> {
   await eraseFromConversations(tx, emails)
-  await eraseFromEvents(tx, emails)
   await eraseFromHits(tx, emails)
 }
 
@@ -108,6 +111,7 @@ async function eraseReceivedMail(
       await cancelQueued(db, { emailId }, 'the data of the author was erased', nowMs)
     const sending = await contentsStillQueued(db, copiesOf(some))
     const free = some.filter(({ forwarded }) => !forwarded.some(({ emailId }) => sending.has(emailId)))
+    await eraseFromEvents(db, copiesOf(free))
     total.emails += await db.transaction(async (tx) => {
       const copies = await eraseCopies(tx, copiesOf(await eraseReceived(tx, free)))
       await eraseTraces(tx, copies)

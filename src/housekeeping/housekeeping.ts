@@ -28,17 +28,17 @@ import { eventTables } from '#events'
 import type { LimitSettings } from '#limits'
 import { dropOldAudit, dropOldFailures } from '#members'
 import type { Resolver } from '#net'
-import { AddressHashing, ContentRetention, RecordReduction } from '#privacy'
+import { AddressHashing, ContentRetention, endUnneededSettings, RecordReduction } from '#privacy'
 import { deleteOldReceived } from '#received-mail'
 import { deleteOldDays, notifyChanges, openProviderNames, startBlocklistChecks, startCountingOutcomes } from '#reputation'
 import { logTables } from '#request-logs'
 import { returnTables } from '#returns'
 import { openWakefulness, openWaker, releaseScheduled, releaseUncounted, releaseWaiting, type Wakefulness } from '#spool'
-import { deleteEndedSuppressions } from '#suppressions'
+import { deleteEndedSuppressions, deleteRemovedLists } from '#suppressions'
 import { deleteOldTlsReports } from '#tls-reports'
 import { resumeTrackDomainChecks, trackingTables } from '#tracking'
 import { type AutoPauseLimits, applyAutoPause } from '#usage'
-import { deliveryTables } from '#webhooks'
+import { deleteRemovedDeliveries, deliveryTables } from '#webhooks'
 import { startDomainChecks, startTrackDomainChecks } from './domain-checks.ts'
 import { EarlierClock } from './earlier-clock.ts'
 import { type KeyRotationDeps, startKeyRotation } from './key-rotation.ts'
@@ -53,6 +53,7 @@ const uncountedEveryMs = 60_000
 const contentsEveryMs = 10_000
 const oldRecordsEveryMs = 10_000
 const receivedEveryMs = 60_000
+const deletedTenantsEveryMs = 60_000
 const daysAhead = 7
 const hourMs = 3_600_000
 const dayMs = 86_400_000
@@ -261,6 +262,8 @@ function startRetention({ db, clock, log, keep, secrets }: HousekeepingDeps, ear
     every(hourMs, 'dropping expired partitions', (nowMs) => applyRetention(db, keep, nowMs)),
     every(hourMs, 'failing mail that was queued for too long', (nowMs) => expireQueued(db, nowMs)),
     every(receivedEveryMs, 'deleting old received mail', (nowMs) => deleteOldReceived(db, nowMs - keep.keepReceivedDays * dayMs)),
+    every(deletedTenantsEveryMs, 'deleting the lists of deleted tenants', () => deleteRemovedLists(db)),
+    every(deletedTenantsEveryMs, 'deleting the deliveries of deleted tenants', () => deleteRemovedDeliveries(db)),
   ]
   if (!secrets) return loops
   const [hashing, reduction] = [new AddressHashing({ db, secrets }), new RecordReduction(db)]
@@ -268,6 +271,7 @@ function startRetention({ db, clock, log, keep, secrets }: HousekeepingDeps, ear
     ...loops,
     every(oldRecordsEveryMs, 'hashing addresses by the retention of tenants', (nowMs) => hashing.run(nowMs)),
     every(oldRecordsEveryMs, 'reducing records by the retention of tenants', (nowMs) => reduction.run(nowMs)),
+    every(dayMs, 'ending the settings of deleted tenants', () => endUnneededSettings(db)),
   ]
 }
 

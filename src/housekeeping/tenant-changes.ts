@@ -25,17 +25,21 @@ export function updateTenant(db: Db, id: string, changes: TenantChanges, nowMs: 
   })
 }
 
-/** Deletes everything but its emails and logs, which stay for organisation-level keys until their retention. Refuses as `updateTenant`. */
+/**
+ * Deletes everything but its emails and logs, which stay for organisation-level keys until their retention. Housekeeping deletes suppressions,
+ * webhook deliveries and received mail, which may be many: a transaction that has written stops the readers of the event log. Refuses as
+ * `updateTenant`.
+ */
 export function deleteTenant(db: Db, id: string, nowMs: number): Promise<void> {
   return db.transaction(async (tx) => {
     await removeTenant(tx, id)
     await removeLimitsOfKeys(tx, await revokeCredentialsOfTenant(tx, id, nowMs))
-    for (const remove of removals) await remove(tx, id)
+    for (const remove of removals) await remove(tx, id, nowMs)
     await recordTenantChange(tx, id, 'deleted', nowMs)
   })
 }
 
-const removals: readonly ((tx: Tx, tenantId: string) => Promise<unknown>)[] = [
+const removals: readonly ((tx: Tx, tenantId: string, nowMs: number) => Promise<unknown>)[] = [
   removeDomainsOfTenant, // also removes its track domains, by foreign key
   removeSuppressionsOfTenant,
   removeWebhooksOfTenant,

@@ -48,7 +48,10 @@ export interface AppDeps
   readiness: Readiness
   /** Called after each request that may have changed something: other processes act on it at once. */
   wake: () => void
-  config: Pick<Config, 'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'keepContentDays' | 'retryBaseSeconds' | 'retryMaxSeconds'> &
+  config: Pick<
+    Config,
+    'trustedProxies' | 'publicUrl' | 'oidcIssuer' | 'passwordSignIn' | 'keepContentDays' | 'retryBaseSeconds' | 'retryMaxSeconds'
+  > &
     ApiDeps['config'] &
     VendorSettings
   bounds: HttpLimits

@@ -40,7 +40,7 @@ export async function recordChange(
     requestId: request.id,
     ipAddress: request.ip,
     // Field names without values: a body may hold recipients' addresses, which can be erased elsewhere.
-    data: { ...ids, ...textOf('id', made.id), ...textOf('name', made.name ?? body.name), fields: Object.keys(body) },
+    data: { ...ids, ...idOf(made), ...textOf('name', made.name ?? body.name), fields: Object.keys(body) },
   }
   await recordAction(db, entry, clock.nowMs()).catch((error: unknown) =>
     log.error({ requestId: request.id, err: error }, 'failed to write an audit log entry'),
@@ -49,6 +49,9 @@ export async function recordChange(
 
 const textOf = (name: string, value: unknown): Data =>
   typeof value === 'string' || typeof value === 'number' ? { [name]: String(value).slice(0, 200) } : {}
+
+/** The id of a suppression at Resend is the recipient's address. */
+const idOf = ({ id }: Data): Data => (typeof id === 'string' && id.includes('@') ? {} : textOf('id', id))
 
 function madeIn(answer: unknown): Data {
   if (typeof answer !== 'string' || answer.length > parsedLength) return {}

@@ -1,12 +1,18 @@
-/** The signed-in member's own account: a new password, and the sessions. */
+/** The signed-in member's own account: the means of signing in, a new password, and the sessions. */
 import type { FastifyInstance } from 'fastify'
 import Type from 'typebox'
+import { signInMeansOf } from '#members'
 import { type DashboardContext, type DashboardDeps, maxBodyOctets, reader, Text } from './dashboard-context.ts'
-import type { OwnSessionsResponse } from './dashboard-responses.ts'
+import type { AccountResponse, OwnSessionsResponse } from './dashboard-responses.ts'
 
 const readChange = reader(Type.Object({ currentPassword: Text, password: Text, code: Type.Optional(Text) }))
 
-export function serveAccount(api: FastifyInstance, context: DashboardContext, { sessions }: DashboardDeps): void {
+export function serveAccount(api: FastifyInstance, context: DashboardContext, { sessions, db, config }: DashboardDeps): void {
+  api.get('/account', async (request, reply) => {
+    const { memberId } = await context.requireMember(request)
+    return context.answer<AccountResponse>(request, reply, { signsInWith: await signInMeansOf(db, memberId, config.passwordSignIn) })
+  })
+
   api.post('/password', { bodyLimit: maxBodyOctets }, async (request, reply) => {
     const member = await context.requireMember(request)
     const { currentPassword, password, code } = readChange(request.body)

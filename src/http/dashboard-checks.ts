@@ -2,7 +2,7 @@
  * The checks of a stored email for the dashboard: the findings of the message without any network, and its links, which are requested only
  * when a member asks. Both read the message as it was submitted, so that no tracked link is counted.
  */
-import type { FastifyInstance, FastifyRequest } from 'fastify'
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import type { RateLimiter } from '#limits'
 import { linksOf, parseSender } from '#mail'
 import { checkMessage } from '#message-checks'
@@ -13,6 +13,7 @@ import { senderFactsOf } from './v1/check-email.ts'
 import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
+import { endOf } from './v1/tenant-turns.ts'
 
 export interface EmailChecksDeps extends ApiDeps {
   rateLimiter: RateLimiter
@@ -32,7 +33,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
   const { requireMember, answer } = context
 
   /** With its content, unless the retention period has passed. */
-  const storedIn = async (request: FastifyRequest, member: SignedInMember): Promise<Stored> => {
+  const storedIn = async (request: FastifyRequest, reply: FastifyReply, member: SignedInMember): Promise<Stored> => {
     const { body } = await retrieveEmail.respond(
       {
         requestId: request.id,
@@ -45,6 +46,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
+        gone: () => endOf(reply.raw),
       },
       deps,
     )
@@ -54,7 +56,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
   }
 
   api.get('/emails/:emailId/findings', async (request, reply) => {
-    const email = await storedIn(request, await requireMember(request))
+    const email = await storedIn(request, reply, await requireMember(request))
     if (!email.htmlBody && !email.plainBody) return answer<EmailFindingsResponse>(request, reply, { findings: [] })
     const headers = lowerCased(email.headers ?? {})
     const sender = parseSender(email.from)?.address
@@ -75,7 +77,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
   api.post('/emails/:emailId/check-links', { bodyLimit: maxBodyOctets }, async (request, reply) => {
     const member = await requireMember(request)
     refuseBeyondRole(member, request)
-    const email = await storedIn(request, member)
+    const email = await storedIn(request, reply, member)
     const links = await deps.linkChecks.check(email.tenantId, linksOf({ html: email.htmlBody, text: email.plainBody }))
     const data = { emailId: email.id, links: links.length }
     await context.recordAction(deps.db, request, member, 'emails.check-links', data, email.tenantId)

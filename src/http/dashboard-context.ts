@@ -23,7 +23,10 @@ export interface DashboardDeps extends SessionDeps {
   secrets: Secrets
   tenants: Tenants
   rateLimiter: RateLimiter
-  config: Pick<Config, 'publicUrl' | 'oidcIssuer' | 'keepContentDays' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'>
+  config: Pick<
+    Config,
+    'publicUrl' | 'oidcIssuer' | 'passwordSignIn' | 'keepContentDays' | 'maxAttempts' | 'retryBaseSeconds' | 'retryMaxSeconds'
+  >
   /** undefined: no identity provider is configured. */
   openId: OpenId | undefined
   /** The program's version, settings and doctor results, for owners. */

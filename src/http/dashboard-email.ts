@@ -10,6 +10,7 @@ import { cancelQueue, releaseQueue } from '#delivery'
 import { type Email, findEmail, lastAttempts, listAttempts } from '#emails'
 import { findSendingLog } from '#request-logs'
 import { findComplaints } from '#returns'
+import { findSuppressingEntry } from '#suppressions'
 import { findReaderMarks } from '#tracking'
 import type { Webhooks } from '#webhooks'
 import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
@@ -43,15 +44,18 @@ export function serveEmailPage(
   api.get('/emails/:emailId/more', async (request, reply) => {
     const member = await requireMember(request)
     const email = await emailOf(request, member)
-    const [attempts, complaints, sent, deliveries] = await Promise.all([
+    const [attempts, complaints, sent, deliveries, suppression] = await Promise.all([
       listAttempts(db, email),
       findComplaints(db, [{ tenantId: email.tenantId, emailId: email.id }]),
       findSendingLog(db, [email.contentId, email.id], email.acceptedAt),
       webhooks.deliveriesOfEmail(email.id, member.tenantId, maxWebhookRequests),
+      findSuppressingEntry(db, { tenantId: email.tenantId, address: email.recipient }),
     ])
     const maySeeRequest = sent && (member.tenantId === null || sent.tenantId === member.tenantId)
     return answer<EmailMoreResponse>(request, reply, {
       complainedAt: complaints.get(email.id) ?? null,
+      isSuppressed: suppression !== undefined,
+      unsubscribedAt: suppression?.emailId === email.id && suppression.reason === 'unsubscribe' ? suppression.createdAt : null,
       attempts: attempts.map(({ id, durationMs, conversation }) => ({ id: String(id), durationMs, conversation })),
       request: maySeeRequest
         ? { ...sent, timestamp: sent.at, credential: { id: String(sent.credentialId), keyPrefix: sent.keyPrefix } }

@@ -8,7 +8,7 @@ import { type Cached, type Clock, cached, emailIdTimeMs, Refusal } from '#base'
 import type { Db } from '#db'
 import { domainName, flushQueue, pauseQueue, pauseTenant, readQueue, restoreWaiting, resumePaused, resumeTenant } from '#delivery'
 import { type LimitSettings, setLimits, tenantLimitScope } from '#limits'
-import { measureQueue } from '#spool'
+import { measureQueue, readQueueTotals } from '#spool'
 import { getTenant, listPauses, type Tenants } from '#tenants'
 import { type EmailCounts, type Granularity, granularities, openRecent, type Usage } from '#usage'
 import { type DashboardContext, maxBodyOctets, reader } from './dashboard-context.ts'
@@ -55,7 +55,7 @@ const Reason = Type.Optional(Type.String({ maxLength: 200 }))
 const Domain = Type.Optional(Type.String({ maxLength: 255 }))
 /** One of: a recipient domain, a provider, or a tenant's sending domain. */
 const PauseTarget = Type.Object({ destination: Domain, provider: Domain, domain: Domain, tenantId: Type.Optional(Id), reason: Reason })
-const AnyTarget = Type.Object({ destination: Domain })
+const AnyTarget = Type.Object({ destination: Domain, tenantId: Type.Optional(Id) })
 const Pause = Type.Object({ reason: Reason })
 const Ceiling = Type.Object({ sendPerHour: nullable(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })) })
 
@@ -71,8 +71,10 @@ const readCeiling = reader(Ceiling)
 export function serveOperation(api: FastifyInstance, context: DashboardContext, deps: OperationDeps): void {
   const { db, clock } = deps
   const recent = openRecent(deps)
-  // Reads the whole queue.
-  const queues = cached(clock, (tenantId) => readQueue(db, tenantId || null, maxRecipientDomains, clock.nowMs()))
+  // Both queries read the whole queue.
+  const queues = cached(clock, (tenantId) =>
+    Promise.all([readQueue(db, tenantId || null, maxRecipientDomains, clock.nowMs()), readQueueTotals(db, tenantId || null)]),
+  )
   serveFigures(api, context, deps, recent)
   serveQueue(api, context, deps, recent, queues)
   serveQueueActions(api, context, deps, queues)
@@ -80,7 +82,7 @@ export function serveOperation(api: FastifyInstance, context: DashboardContext, 
 }
 
 type Recent = ReturnType<typeof openRecent>
-type Queues = Cached<Awaited<ReturnType<typeof readQueue>>>
+type Queues = Cached<[Awaited<ReturnType<typeof readQueue>>, Awaited<ReturnType<typeof readQueueTotals>>]>
 
 const given = (request: FastifyRequest) => request.query as Record<string, unknown>
 
@@ -140,12 +142,19 @@ function serveQueue(api: FastifyInstance, context: DashboardContext, { clock }: 
   api.get('/queue', async (request, reply) => {
     await requireOperator(request)
     const tenantId = readOfTenant(given(request)).tenantId ?? null
-    const [queue, { perMinute }] = await Promise.all([queues.get(tenantId ?? ''), recent.get(tenantId ?? '', false)])
+    const [[queue, { oldestEmailId, ...totals }], { perMinute }] = await Promise.all([
+      queues.get(tenantId ?? ''),
+      recent.get(tenantId ?? '', false),
+    ])
+    const acceptedAt = (emailId: string) => new Date(emailIdTimeMs(emailId) ?? clock.nowMs())
     return answer<QueueResponse>(request, reply, {
       ...queue,
+      // The totals are read after the list and may have queues that began between.
+      isCut: queue.recipientDomains.length === maxRecipientDomains && totals.recipientDomains > maxRecipientDomains,
+      totals: { ...totals, oldestAt: oldestEmailId === null ? null : acceptedAt(oldestEmailId) },
       recipientDomains: queue.recipientDomains.map(({ oldestEmailId, ...one }) => ({
         ...one,
-        oldestAt: new Date(emailIdTimeMs(oldestEmailId) ?? clock.nowMs()),
+        oldestAt: acceptedAt(oldestEmailId),
         perMinute: perMinute.get(one.recipientDomain) ?? 0,
       })),
     })
@@ -191,13 +200,13 @@ function serveQueueActions(api: FastifyInstance, context: DashboardContext, deps
   change('resume', readPlace, async ({ name: by }, wanted) => ({
     resumed: await resumePaused(db, await placeOf(wanted), clock.nowMs(), by),
   }))
-  change(
-    'flush',
-    readAnyPlace,
-    async ({ name: by }, { destination }): Promise<FlushResponse> => ({
-      emails: await flushQueue(db, { recipientDomain: destination && domainName('destination', destination) }, clock.nowMs(), by),
-    }),
-  )
+  change('flush', readAnyPlace, async ({ name: by }, { destination, tenantId }): Promise<FlushResponse> => {
+    const filter = {
+      tenantId: tenantId === undefined ? undefined : (await getTenant(db, tenantId)).id,
+      recipientDomain: destination && domainName('destination', destination),
+    }
+    return { emails: await flushQueue(db, filter, clock.nowMs(), by) }
+  })
 }
 
 /** The Tenants page: their ceilings and pauses. */

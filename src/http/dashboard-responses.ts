@@ -22,8 +22,15 @@ export interface ShownMember {
   tenantId: string | null
 }
 
+/** `provider`: an account of the identity provider, which replaces the password and the second factor. */
+type SignInMeans = 'password' | 'provider'
+
 export interface ShownListedMember extends ShownMember {
+  signsInWith: SignInMeans
+  /** The member has chosen a password. */
   hasPassword: boolean
+  /** The member has signed in with an account of the identity provider, which is bound. */
+  hasAccount: boolean
   hasSecondFactor: boolean
   createdAt: string
   /** The end of the sign-in link that the member has not used yet; null: it was used. */
@@ -57,11 +64,21 @@ export interface OpenIdBeginResponse {
 
 export interface MembersResponse {
   members: ShownListedMember[]
+  /** More members match than are listed. */
+  isCut: boolean
+  /** false: members of the organisation sign in with the identity provider only, and get no links. */
+  passwordSignIn: boolean
 }
 
 export interface InvitationResponse {
   member: ShownMember
-  signInUrl: string
+  /** null: the member signs in with the identity provider only. */
+  signInUrl: string | null
+}
+
+/** Of `GET /account`: the signed-in member. */
+export interface AccountResponse {
+  signsInWith: SignInMeans
 }
 
 export interface SecondFactorResponse {
@@ -120,7 +137,7 @@ export interface TrackingUseResponse {
   isComplete: boolean
 }
 
-/** Of `GET /use/webhooks`, by webhook id: the newest requests of the last 24 hours. Webhooks without requests are absent. */
+/** Of `GET /use/webhooks`, by id of the named webhooks: the newest requests of the last 24 hours. Webhooks without requests are absent. */
 export interface WebhookUseResponse {
   webhooks: Record<
     string,
@@ -168,6 +185,10 @@ export interface EmailLinksResponse {
 
 export interface EmailMoreResponse {
   complainedAt: string | null
+  /** Whether delivery holds mail for the recipient, by the list of the tenant or of the organisation. */
+  isSuppressed: boolean
+  /** When the recipient unsubscribed with this email. */
+  unsubscribedAt: string | null
   attempts: { id: string; durationMs: number; conversation: string | null }[]
   /** The request that sent the email; null: unknown, or of another tenant. */
   request: {
@@ -239,6 +260,11 @@ export interface ShownQueuePause {
 }
 
 export interface QueueResponse {
+  /** Of all queues. */
+  totals: Record<'recipientDomains' | 'ready' | 'overLimit' | 'sending' | 'deferred' | 'held', number> &
+    Record<'oldestAt' | 'nextDueAt', string | null>
+  /** The list has only the longest queues. */
+  isCut: boolean
   recipientDomains: {
     recipientDomain: string
     ready: number

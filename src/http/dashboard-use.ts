@@ -17,9 +17,10 @@ interface UseDeps {
 
 const dayMs = 86_400_000
 const weekMs = 7 * dayMs
-/** The first of the list. */
 const maxWebhooks = 100
+const maxIdLength = 20
 const readTenant = queryReader(query({ tenantId: Type.Optional(Type.String({ maxLength: 64 })) }))
+const readWebhooks = queryReader(query({ webhooks: Type.String({ maxLength: maxWebhooks * maxIdLength }) }))
 
 export function serveUse(api: FastifyInstance, { requireMember, answer }: DashboardContext, { db, clock, webhooks }: UseDeps): void {
   api.get('/use/tracking', async (request, reply) => {
@@ -31,7 +32,10 @@ export function serveUse(api: FastifyInstance, { requireMember, answer }: Dashbo
 
   api.get('/use/webhooks', async (request, reply) => {
     const { tenantId } = await requireMember(request)
-    const ids = (await webhooks.list(tenantId)).slice(0, maxWebhooks).map(({ id }) => id)
+    const wanted = new Set(readWebhooks(request.query as Record<string, unknown>).webhooks.split(','))
+    if (wanted.size > maxWebhooks)
+      throw new Refusal('validation_error', { field: 'webhooks', message: `webhooks has more than ${maxWebhooks} entries` })
+    const ids = (await webhooks.list(tenantId)).map(({ id }) => id).filter((id) => wanted.has(String(id)))
     const found = await recentDeliveries(db, ids, new Date(clock.nowMs() - dayMs))
     return answer<WebhookUseResponse>(request, reply, { webhooks: Object.fromEntries(found) })
   })

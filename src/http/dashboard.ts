@@ -19,6 +19,7 @@ import {
   type Session,
   SeveralMembers,
   type SignedIn,
+  takesPassword,
 } from '#members'
 import { serveAccount } from './dashboard-account.ts'
 import { serveEmailChecks } from './dashboard-checks.ts'
@@ -38,6 +39,7 @@ import { previewDocument, previewHeaders } from './email-preview.ts'
 import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
+import { endOf } from './v1/tenant-turns.ts'
 
 /** null: the organisation. */
 const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 64 }))
@@ -46,6 +48,7 @@ const Link = Type.Object({ token: Text })
 const LinkPassword = Type.Object({ token: Text, password: Text, code: Type.Optional(Text) })
 const AnyRole = Type.Unsafe<(typeof roles)[number]>({ type: 'string', enum: roles })
 const NewMember = Type.Object({ address: Text, role: AnyRole, tenantId: Type.Optional(Type.String({ maxLength: 64 })) })
+const MembersQuery = Type.Object({ search: Type.Optional(Text) })
 const OneMember = Type.Object({ address: Text, tenantId: OneTenant })
 const MemberRole = Type.Object({ address: Text, tenantId: OneTenant, role: AnyRole })
 
@@ -55,6 +58,7 @@ const readSignIn = reader(SignIn)
 const readLink = reader(Link)
 const readLinkPassword = reader(LinkPassword)
 const readNewMember = reader(NewMember)
+const readMembersQuery = reader(MembersQuery)
 const readOneMember = reader(OneMember)
 const readMemberRole = reader(MemberRole)
 
@@ -148,12 +152,15 @@ function serveMembers(api: FastifyInstance, context: DashboardContext, deps: Das
 
   const withLink = ({ member, signInToken }: Awaited<ReturnType<typeof addMember>>) => ({
     member,
-    signInUrl: `${config.publicUrl}/sign-in/${signInToken}`,
+    signInUrl: takesPassword(member, config.passwordSignIn) ? `${config.publicUrl}/sign-in/${signInToken}` : null,
   })
 
   api.get('/members', async (request, reply) => {
     const { tenantId } = await requireOwner(request)
-    return answer<MembersResponse>(request, reply, { members: await listMembers(db, tenantId) })
+    const { passwordSignIn } = config
+    const { search } = readMembersQuery(request.query)
+    const listed = await listMembers(db, { tenantId, search }, passwordSignIn)
+    return answer<MembersResponse>(request, reply, { ...listed, passwordSignIn })
   })
 
   api.post('/members', { bodyLimit: maxBodyOctets }, async (request, reply) => {
@@ -231,6 +238,7 @@ function servePreview(api: FastifyInstance, { requireMember }: DashboardContext,
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
+        gone: () => endOf(reply.raw),
       },
       deps,
     )

@@ -61,7 +61,8 @@ async function removeOne(list: string, { params, credential }: VendorCall, deps:
   return { data: { message: mailgunLists[list]?.removed, address } }
 }
 
-async function removeAll(list: string, { credential }: VendorCall, deps: VendorDeps) {
+async function removeAll(list: string, { credential, recordChange }: VendorCall, deps: VendorDeps) {
+  await recordChange()
   const { removed, isComplete } = await removeOriginFromLists({ origin: originOfList(list), addresses: undefined }, credential, deps)
   if (!isComplete) throw new MailgunRefusal(400, `${removed} addresses are removed, and there are more: repeat the request`)
   return { data: { message: mailgunLists[list]?.cleared } }

@@ -31,12 +31,15 @@ async function setEvents({ uuid, tenantId }: Webhook, events: readonly WebhookEv
   else await webhooks.update(uuid, tenantId, { events, enabled: true })
 }
 
-/** Gives the id these URLs and no others. Every step may be repeated. */
+/**
+ * Gives the id these URLs and no others. Every step may be repeated. A disabled webhook, which Mailgun's API does not show, gets no event back
+ * but these.
+ */
 async function setUrls(urls: readonly string[], events: readonly WebhookEvent[], credential: Credential, deps: VendorDeps) {
   for (const one of await createMissing(urls, events, credential, deps)) {
-    const others = one.events.filter((event) => !events.includes(event))
+    const others = one.enabled ? one.events.filter((event) => !events.includes(event)) : []
     if (urls.includes(one.url)) await setEvents(one, [...others, ...events], deps)
-    else if (hasAny(one, events)) await setEvents(one, others, deps)
+    else if (one.enabled && hasAny(one, events)) await setEvents(one, others, deps)
   }
 }
 

@@ -7,16 +7,8 @@ import Type from 'typebox'
 import type { AcceptedSubmission, SubmissionResponse } from '#accept'
 import { Refusal } from '#base'
 import { inSnapshot } from '#db'
-import {
-  decodeContent,
-  type Email,
-  findContentBody,
-  findNumberedEmail,
-  findNumbers,
-  lastAttempts,
-  listAttempts,
-  openReturnPaths,
-} from '#emails'
+import type { ContentPart } from '#delivery'
+import { type Email, findNumberedEmail, findNumbers, lastAttempts, listAttempts } from '#emails'
 import {
   deliveriesToPostal,
   failureEnvelope,
@@ -31,8 +23,7 @@ import {
   sentToPostal,
   successEnvelope,
 } from '#postal'
-import { listHits, openTokens } from '#tracking'
-import { type ContentPart, readContent } from './v1/email-content.ts'
+import { listHits } from '#tracking'
 import { callerOf } from './v1/send-emails.ts'
 import { keepingRenderer, type VendorApi, type VendorCall, type VendorDeps, type VendorEndpoint } from './vendor-api.ts'
 
@@ -105,7 +96,7 @@ const endpoints: readonly VendorEndpoint[] = [
       const { wanted, expansions } = readMessageCall(parameters)
       const email = await findNumberedEmail(deps.db, wanted, call.credential.tenantId)
       if (!email) throw messageNotFound(parameters.id)
-      return { data: await messageToPostal(await factsOf(email, expansions, deps), expansions) }
+      return { data: await messageToPostal(await factsOf(email, expansions, deps, call.gone()), expansions) }
     },
   },
   {
@@ -141,28 +132,22 @@ const partsOf: Partial<Record<PostalExpansion, ContentPart>> = {
 async function factsOf(
   email: Email & { number: number },
   expansions: MessageCall['expansions'],
-  { db, domains, secrets }: VendorDeps,
+  { db, contents }: VendorDeps,
+  gone: AbortSignal,
 ): Promise<MessageFacts> {
   const wanted = new Set([...expansions].flatMap((one) => partsOf[one] ?? []))
-  const [attempts, body, activity] = await Promise.all([
+  const [attempts, content, activity] = await Promise.all([
     expansions.has('status') ? lastAttempts(db, [{ tenantId: email.tenantId, emailId: email.id }]) : undefined,
-    wanted.size > 0 ? findContentBody(db, email) : undefined,
+    wanted.size > 0 ? contents.use(email, gone, (held) => held.read(wanted)) : undefined,
     expansions.has('activity_entries') ? listHits(db, email) : undefined,
   ])
-  const shown = body
-    ? await readContent(decodeContent(body), email, wanted, {
-        domains,
-        tokens: openTokens(secrets),
-        returnPaths: openReturnPaths(secrets),
-      })
-    : {}
   return {
     email,
     lastAttempt: attempts?.get(email.id),
-    raw: shown.raw,
-    html: shown.html,
-    text: shown.text,
-    attachments: shown.attachments ?? [],
+    raw: content?.raw,
+    html: content?.html,
+    text: content?.text,
+    attachments: content?.attachments ?? [],
     activity,
   }
 }

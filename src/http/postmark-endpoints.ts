@@ -4,19 +4,18 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import Type from 'typebox'
-import { type AcceptedSubmission, type BatchElement, type BatchResult, checkSubmission, type Submission } from '#accept'
+import {
+  type AcceptedSubmission,
+  type BatchElement,
+  type BatchResult,
+  checkBatch,
+  checkSubmission,
+  refuseOverfullBatch,
+  type Submission,
+} from '#accept'
 import { Refusal } from '#base'
 import type { Credential } from '#credentials'
-import {
-  decodeContent,
-  type Email,
-  findAttempts,
-  findContentBody,
-  findMessageRecipients,
-  listEmails,
-  listEmailsOfMessage,
-  openReturnPaths,
-} from '#emails'
+import { type Email, findAttempts, findMessageRecipients, listEmails, listEmailsOfMessage } from '#emails'
 import { parseMailbox } from '#mail'
 import {
   inactiveRefusal,
@@ -34,10 +33,9 @@ import {
   readPostmarkEmail,
 } from '#postmark'
 import { suppressed } from '#suppressions'
-import { findHits, openTokens } from '#tracking'
+import { findHits } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
-import { readContent } from './v1/email-content.ts'
 import { messageTurns, searchTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -79,13 +77,8 @@ function refuseInactive(submission: Submission, inactive: readonly string[]): vo
   if (length > 0 && inactive.length === length) throw inactiveRefusal(inactive)
 }
 
-const rehearsed = { message: 'Test job accepted' }
-const rehearsedId = '00000000-0000-0000-0000-000000000000'
-
-function rehearse(submission: Submission, nowMs: number) {
-  checkSubmission(submission)
-  return postmarkSent({ id: rehearsedId }, submission, { nowMs, ...rehearsed })
-}
+const rehearsed = (submission: Submission, nowMs: number) =>
+  postmarkSent({ id: '00000000-0000-0000-0000-000000000000' }, submission, { nowMs, message: 'Test job accepted' })
 
 const sendEndpoints: readonly VendorEndpoint[] = [
   {
@@ -96,7 +89,11 @@ const sendEndpoints: readonly VendorEndpoint[] = [
     permission: 'emails:send',
     body: Message,
     sends: true,
-    rehearse: (body, clock) => rehearse(readPostmarkEmail(body), clock.nowMs()),
+    async rehearse(body, clock) {
+      const submission = readPostmarkEmail(body)
+      checkSubmission(submission)
+      return rehearsed(submission, clock.nowMs())
+    },
     async answer({ body, credential }, deps) {
       const submission = readPostmarkEmail(body)
       checkSubmission(submission)
@@ -116,18 +113,13 @@ const sendEndpoints: readonly VendorEndpoint[] = [
     permission: 'emails:send',
     body: Type.Array(Message, { maxItems: maxPostmarkBatch }),
     sends: true,
-    rehearse: (body, clock) =>
-      readPostmarkBatch(body).map((one) => {
-        try {
-          if ('refused' in one) throw one.refused
-          return rehearse(one.submission, clock.nowMs())
-        } catch (error) {
-          if (error instanceof Refusal) return postmarkError(error)
-          throw error
-        }
-      }),
+    async rehearse(body, clock) {
+      const checked = await checkBatch(readPostmarkBatch(body), maxPostmarkBatch)
+      return checked.map((one) => ('refused' in one ? postmarkError(one.refused) : rehearsed(one.submission, clock.nowMs())))
+    },
     async answer({ body, credential }, deps) {
       const read = readPostmarkBatch(body)
+      refuseOverfullBatch(read, maxPostmarkBatch)
       const submissions = read.flatMap((one) => ('submission' in one ? [one.submission] : []))
       const inactiveOf = await inactiveAmong(submissions, credential, deps)
       const elements = read.map((one) => withoutInactive(one, inactiveOf))
@@ -186,8 +178,11 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get a message with its events',
     large: true,
     permission: 'emails:read',
-    answer: ({ params, credential: { tenantId }, gone }, deps) =>
-      messageTurns.run({ tenantId, gone: gone() }, () => readDetails(params.id ?? '', tenantId, deps)),
+    async answer({ params, credential: { tenantId }, gone }, deps) {
+      const signal = gone()
+      const facts = await messageTurns.run({ tenantId, gone: signal }, () => readFacts(params.id ?? '', tenantId, deps))
+      return { data: postmarkDetails({ ...facts, ...(await contentOf(facts.emails[0], deps, signal)) }) }
+    },
   },
   {
     methods: ['GET'],
@@ -196,36 +191,33 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get a message as sent',
     large: true,
     permission: 'emails:read',
-    async answer({ params, credential }, deps) {
+    async answer({ params, credential, gone }, deps) {
       const [first] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
       if (!first) throw noSuchMessage()
-      return { data: { Body: (await contentOf(first, deps)).raw ?? '' } }
+      return { data: { Body: (await contentOf(first, deps, gone())).raw ?? '' } }
     },
   },
 ]
 
-async function readDetails(id: string, tenantId: string | null, deps: VendorDeps) {
-  const [first, ...others] = (await listEmailsOfMessage(deps.db, id, tenantId)).slice(0, maxPostmarkRecipients)
+async function readFacts(id: string, tenantId: string | null, { db }: VendorDeps) {
+  const [first, ...others] = (await listEmailsOfMessage(db, id, tenantId)).slice(0, maxPostmarkRecipients)
   if (!first) throw noSuchMessage()
   const emails = [first, ...others] as const
   const ids = emails.map((one) => one.id)
-  const [content, attempts, trackingEvents] = await Promise.all([
-    contentOf(first, deps),
-    findAttempts(deps.db, first.tenantId, ids),
-    findHits(deps.db, first.tenantId, ids, maxPostmarkVisits),
+  const [attempts, trackingEvents] = await Promise.all([
+    findAttempts(db, first.tenantId, ids),
+    findHits(db, first.tenantId, ids, maxPostmarkVisits),
   ])
-  return { data: postmarkDetails({ emails, ...content, attempts, trackingEvents }) }
+  return { emails, attempts, trackingEvents }
 }
 
-async function contentOf(email: Email, { db, domains, secrets }: VendorDeps) {
-  const body = await findContentBody(db, email)
-  const content = body && decodeContent(body)
-  const tracking = { opens: content?.tracking?.opens === true, clicks: content?.tracking?.clicks === true }
-  if (!content) return { content: undefined, tracking, raw: undefined }
-  const tools = { domains, tokens: openTokens(secrets), returnPaths: openReturnPaths(secrets) }
-  const { raw } = await readContent(content, email, new Set(['raw']), tools)
-  const { message } = content
-  return { content: message.kind === 'parts' ? message : undefined, tracking, raw: raw?.toString() }
+async function contentOf(email: Email, { contents }: VendorDeps, gone: AbortSignal) {
+  const read = await contents.use(email, gone, async (held) => {
+    const { message, tracking } = await held.decode()
+    return { content: message.kind === 'parts' ? message : undefined, tracking, ...(await held.read(new Set(['raw']))) }
+  })
+  const tracking = { opens: read?.tracking?.opens === true, clicks: read?.tracking?.clicks === true }
+  return { content: read?.content, tracking, raw: read?.raw?.toString() }
 }
 
 const textIn = (headers: IncomingHttpHeaders, name: string) => {

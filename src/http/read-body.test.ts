@@ -3,10 +3,10 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { CommitUnknown, DatabaseUnreachable, NotDurable } from '#db'
 import { boundsOf } from './body-limits.ts'
-import { ClientLeft, claimedBy, openBodyMemory } from './body-memory.ts'
 import { parseJson } from './parse-json.ts'
 import { shownParameters } from './read-body.ts'
 import { toRefusal } from './to-refusal.ts'
+import { ClientLeft, claimedBy, openBodyMemory } from './v1/body-memory.ts'
 import { routes } from './v1/endpoints.ts'
 
 const endpointOf = (name: string) => routes.find((one) => one.name === name)

@@ -8,16 +8,17 @@ import type { FastifyRequest } from 'fastify'
 import { type Clock, openThread, Refusal, type Thread, TookTooLong } from '#base'
 import { type HeldBody, holdBody } from '#request-logs'
 import { boundsOf } from './body-limits.ts'
-import { type BodyMemory, ClientLeft, claimedBy, openBodyMemory } from './body-memory.ts'
 import { jsonInForm } from './form-body.ts'
 import { type FormKind, formKind, readFormFields } from './form-fields.ts'
 import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
+import { type BodyMemory, ClientLeft, claimedBy, openBodyMemory } from './v1/body-memory.ts'
 import type { Endpoint } from './v1/define-endpoint.ts'
+import { coveredPath } from './v1/request-fingerprint.ts'
 
 /** The worst body of this size takes a few milliseconds to parse, and thousands of them fit into memory. */
-const smallOctets = 262_144
+export const smallOctets = 262_144
 const mebibyte = 1_048_576
 /** The worst body takes one or two seconds; a loaded machine takes longer. */
 const readWithinMs = 20_000
@@ -192,7 +193,7 @@ async function readLarge(
 ): Promise<unknown> {
   const { endpoint } = request.routeOptions.config
   const once = endpoint?.sends && request.headers['idempotency-key'] !== undefined
-  const path = `/v1${endpoint?.path}`
+  const path = request.admission ? coveredPath(`/v1${endpoint?.path}`, request.admission) : `/v1${endpoint?.path}`
   const size = octets.length
   const task: LargeBody = {
     octets: octets.buffer as ArrayBuffer,

@@ -6,15 +6,7 @@ import Type from 'typebox'
 import type { BatchResult, ResponseRenderer } from '#accept'
 import { Refusal } from '#base'
 import { deleteDomain } from '#delivery'
-import {
-  decodeContent,
-  type Email,
-  findContentBody,
-  findMessageRecipients,
-  listEmailsOfMessage,
-  listMessages,
-  type PartsContent,
-} from '#emails'
+import { findMessageRecipients, listEmailsOfMessage, listMessages } from '#emails'
 import {
   maxResendBatch,
   ResendRefusal,
@@ -153,12 +145,12 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get an email',
     large: true,
     permission: 'emails:read',
-    answer: ({ credential: { tenantId }, params, gone }, deps) =>
-      messageTurns.run({ tenantId, gone: gone() }, async () => {
-        const [first, ...others] = await listEmailsOfMessage(deps.db, params.id ?? '', tenantId)
-        if (!first) throw noSuchEmail()
-        return { data: resendEmail({ emails: [first, ...others], ...(await readFacts([first, ...others], deps)) }) }
-      }),
+    async answer({ credential: { tenantId }, params, gone }, deps) {
+      const signal = gone()
+      const facts = await messageTurns.run({ tenantId, gone: signal }, () => readFacts(params.id ?? '', tenantId, deps))
+      const content = await deps.contents.use(facts.emails[0], signal, (held) => held.decode())
+      return { data: resendEmail({ ...facts, content: content?.message.kind === 'parts' ? content.message : undefined }) }
+    },
   },
   {
     methods: ['PATCH'],
@@ -184,15 +176,15 @@ const emailEndpoints: readonly VendorEndpoint[] = [
   },
 ]
 
-async function readFacts(emails: readonly [Email, ...Email[]], { db }: VendorDeps) {
-  const [first] = emails
-  const ids = emails.map(({ tenantId, id }) => ({ tenantId, emailId: id }))
-  const [body, marks, complaints] = await Promise.all([findContentBody(db, first), findReaderMarks(db, ids), findComplaints(db, ids)])
-  const { message } = body ? decodeContent(body) : {}
-  const content: PartsContent | undefined = message?.kind === 'parts' ? message : undefined
+async function readFacts(id: string, tenantId: string | null, { db }: VendorDeps) {
+  const [first, ...others] = await listEmailsOfMessage(db, id, tenantId)
+  if (!first) throw noSuchEmail()
+  const emails = [first, ...others] as const
+  const ids = emails.map((one) => ({ tenantId: one.tenantId, emailId: one.id }))
+  const [marks, complaints] = await Promise.all([findReaderMarks(db, ids), findComplaints(db, ids)])
   const all = [...marks.values()]
   return {
-    content,
+    emails,
     marks: {
       opened: all.some((one) => one.openedAt !== null),
       clicked: all.some((one) => one.clickedAt !== null),

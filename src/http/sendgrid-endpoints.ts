@@ -4,8 +4,7 @@
  */
 import type { IncomingHttpHeaders } from 'node:http'
 import Type from 'typebox'
-import { type BatchResult, checkSubmission, type Submission } from '#accept'
-import { Refusal } from '#base'
+import type { BatchResult } from '#accept'
 import { personalize, readSendGridMail, SendGridRefusal, sendgridFailure, sendgridScopes } from '#sendgrid'
 import { keyIn } from './authorize.ts'
 import { inTurns, lengthOf, refuseIncomplete, whenRoom } from './many-messages.ts'
@@ -58,6 +57,9 @@ const Mail = Type.Object({
   tracking_settings: Type.Array(setting, { maxItems: 10 }),
 })
 
+/** Ends a submission in sandbox mode, after all checks of a real one and before its commit. */
+class OnlyChecked extends Error {}
+
 const sendEndpoint: VendorEndpoint = {
   methods: ['POST'],
   path: '/v3/mail/send',
@@ -73,33 +75,23 @@ const sendEndpoint: VendorEndpoint = {
     const requestId = mail.personalizations.length > 1 ? ids.token(22) : undefined
     const send = async (gone?: AbortSignal) => {
       const submissions = await inTurns(personalize(mail, requestId), gone)
-      if (mail.isSandbox) {
-        for (const from of new Set(submissions.map((one) => one.from))) await accept.refuseRawSender(from, caller)
-        submissions.forEach(checkOne)
-        return { data: undefined }
-      }
       const { renderer, result } = keepingRenderer<readonly BatchResult[]>()
       const render = (results: readonly BatchResult[]) => {
         refuseIncomplete(results)
+        if (mail.isSandbox) throw new OnlyChecked()
         return renderer.render(results)
       }
       const elements = submissions.map((submission) => ({ submission }))
-      const sent = await accept.sendEach(undefined, elements, caller, { render }, maxPersonalizations)
+      const sent = await accept.sendEach(undefined, elements, caller, { render }, maxPersonalizations).catch((error: unknown) => {
+        if (error instanceof OnlyChecked) return undefined
+        throw error
+      })
+      if (!sent) return { data: undefined }
       const [first] = result().flatMap((one) => ('accepted' in one ? [one.accepted.id] : []))
       return { status: 202, data: undefined, headers: { 'x-message-id': requestId ?? first ?? '' }, sent }
     }
     return whenRoom(call, mail.personalizations.length * lengthOf(mail), send)
   },
-}
-
-/** Names the personalization as a batch does. */
-function checkOne(submission: Submission, index: number): void {
-  try {
-    checkSubmission(submission)
-  } catch (error) {
-    if (!(error instanceof Refusal) || error.field === undefined) throw error
-    throw new Refusal(error.code, { message: error.message, suggestion: error.suggestion, field: `emails[${index}].${error.field}` })
-  }
 }
 
 const scopesEndpoint: VendorEndpoint = {

@@ -35,7 +35,9 @@ async function remove(list: string, addresses: readonly string[] | undefined, { 
 }
 
 async function removeMany(list: string, call: VendorCall, deps: VendorDeps) {
-  const { removed, isComplete } = await remove(list, readDeletion(call.body), call, deps)
+  const addresses = readDeletion(call.body)
+  await call.recordChange()
+  const { removed, isComplete } = await remove(list, addresses, call, deps)
   if (!isComplete) throw new SendGridRefusal(400, `${removed} addresses are removed, and there are more`, null, 'Repeat the request')
   return { status: 204, data: undefined }
 }

@@ -20,6 +20,8 @@ import type { Tenants } from '#tenants'
 import { openTokens, openTrackHosts, openTrackingEvents } from '#tracking'
 import { openUsage } from '#usage'
 import { openEventStream, openWebhooks } from '#webhooks'
+import { AnswerMemory } from './v1/answer-memory.ts'
+import { EmailContents } from './v1/email-contents.ts'
 
 export interface ServicesDeps {
   db: Db
@@ -77,7 +79,10 @@ export function openEndpointServices(deps: Omit<ServicesDeps, 'isAlone' | 'log'>
   const { version } = installation
   const outside = { resolver, guard: openGuard(allowedNetworks), openedNetworks: allowedNetworks, clock }
   const post = openPost(outside)
+  const answerMemory = new AnswerMemory(clock)
   return {
+    contents: new EmailContents({ ...deps, answerMemory }),
+    answerMemory,
     linkChecks: openLinkChecks({ get: openPost({ ...outside, allowsPlain: true }).get, clock }),
     shownDomains: openDomainService({ db, clock, ids, secrets, tenants, resolver, hostname, writesDns: config.dnsUpdate !== undefined }),
     templates: openTemplates({ db, clock, ids }),

@@ -1,7 +1,7 @@
 /** Maps any error to one of the documented refusals: the statuses that leave the API are a closed set (contract section 1.1). */
-import { Refusal } from '#base'
+import { Refusal, TookTooLong } from '#base'
 import { CommitUnknown, DatabaseUnreachable, NotDurable, saysDiskIsFull, sqlState } from '#db'
-import { ClientLeft } from './body-memory.ts'
+import { ClientLeft } from './v1/body-memory.ts'
 
 /** The framework's own error codes. */
 const frameworkCodes: Readonly<Record<string, () => Refusal>> = {
@@ -23,6 +23,8 @@ export function toRefusal(error: unknown): Refusal {
   if (known) return known()
   if (typeof statusCode === 'number' && statusCode >= 400 && statusCode < 500)
     return new Refusal('validation_error', { message: 'the request is invalid' })
+  if (error instanceof TookTooLong)
+    return new Refusal('rate_limit_exceeded', { message: 'the server is overloaded', shouldRetry: true, retryAfterSeconds: 5 })
   if (saysDiskIsFull(error))
     return new Refusal('internal_error', {
       message: 'the disk of the database is full: the request was not accepted',

@@ -7,11 +7,11 @@ import type { IncomingHttpHeaders } from 'node:http'
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify'
 import Type, { type TSchema } from 'typebox'
 import type { AcceptedSubmission, ResponseRenderer, SubmissionResponse } from '#accept'
-import { type Clock, type Log, Refusal } from '#base'
+import { type Clock, type Log, networkOf, Refusal, sanitiseText, wrongField } from '#base'
 import type { Credential, Permission } from '#credentials'
 import { recordChange } from './audit.ts'
 import { type AuthorizeDeps, authorize } from './authorize.ts'
-import type { FormFields } from './read-body.ts'
+import { type FormFields, smallOctets } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { admitSigned, type SignedCall } from './signed-call.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
@@ -45,6 +45,8 @@ export interface VendorCall {
   fingerprint(): Buffer
   /** Aborts when the request is answered or its connection ends. */
   gone: () => AbortSignal
+  /** Writes the audit entry now, for a change that may be refused after a part of it. */
+  recordChange: () => Promise<void>
 }
 
 export interface VendorAnswer {
@@ -81,7 +83,7 @@ export interface VendorEndpoint {
   /** The body is a form: returns its parameters. Takes turns, because a form may have megabytes. */
   readForm?: (form: Buffer) => Promise<object>
   /** Returns the answer to a request with the vendor's public test token; it has no effect. Absent: the token is refused. */
-  rehearse?(body: unknown, clock: Clock): unknown
+  rehearse?(body: unknown, clock: Clock): Promise<object>
 }
 
 export interface VendorFailure {
@@ -135,6 +137,7 @@ const admitWithinMs = 3000
 const answerWithinMs = 32_000
 const sendBodyLimit = 64 * 1_048_576
 const maxShownPath = 200
+const maxShownName = 60
 
 const prefixOf = ({ name }: VendorApi) => `/compat/${name}`
 
@@ -180,11 +183,9 @@ export async function serveVendor(root: FastifyInstance, api: VendorApi, deps: V
   )
 }
 
-/** Bodies without a key are small, and each address may send as many as a key. */
-const maxRehearsedOctets = 1_048_576
-
+/** Bodies without a key are small, so that no memory is reserved for them, and each network may send as many as a key. */
 function admitRehearsal(request: FastifyRequest, api: VendorApi, { rateLimiter, limitSettings }: VendorDeps): void {
-  const rate = rateLimiter(`address:${request.ip}`, limitSettings.usualRate())
+  const rate = rateLimiter(`address:${networkOf(request.ip)}`, limitSettings.usualRate())
   if (!rate.allowed)
     throw new Refusal('rate_limit_exceeded', {
       message: `more than ${rate.limit} requests per second`,
@@ -193,7 +194,7 @@ function admitRehearsal(request: FastifyRequest, api: VendorApi, { rateLimiter, 
   const { endpoint } = request.routeOptions.config
   if (!api.endpoints.some((one) => one.name === endpoint?.name && 'rehearse' in one)) throw new Refusal('invalid_api_key')
   const announced = Number(request.headers['content-length'] ?? Number.NaN)
-  if (!(announced <= maxRehearsedOctets)) throw new Refusal('payload_too_large', { message: 'the test token takes bodies up to 1 MiB' })
+  if (!(announced <= smallOctets)) throw new Refusal('payload_too_large', { message: 'the test token takes bodies up to 256 KiB' })
 }
 
 const secondsSince = ({ arrivedMs }: FastifyRequest, clock: Clock) => Math.max(0, clock.monotonicMs() - arrivedMs) / 1000
@@ -243,10 +244,11 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
       const { admission } = request
       const enclosed = (data: unknown) => (api.success ? api.success(data, secondsSince(request, deps.clock)) : data)
       if (!admission && endpoint.rehearse && api.isRehearsal?.(request.headers)) {
-        const data = endpoint.rehearse(request.body, deps.clock)
+        const data = await endpoint.rehearse(request.body, deps.clock)
         return reply.type(jsonType).send(JSON.stringify(enclosed(data)))
       }
       if (!admission) throw new Error('a request bypassed authorisation')
+      refuseNul(request.query as Record<string, unknown>)
       const path = `/v1${declared.path}`
       const call: VendorCall = {
         requestId: request.id,
@@ -259,12 +261,18 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         fingerprint: () =>
           request.fingerprint?.path === path ? request.fingerprint.sha256 : fingerprint(request.method, path, request.body ?? {}),
         gone: () => endOf(reply.raw),
+        recordChange: () => record(),
+      }
+      // Mail is in the request log and the list of emails.
+      let isRecorded = !endpoint.permission.endsWith(':manage') || request.method === 'GET' || endpoint.reads === true
+      const record = async (data?: unknown) => {
+        if (isRecorded) return
+        isRecorded = true
+        await recordChange(request, declared, JSON.stringify({ data }), deps)
       }
       const respond = async () => {
         const answered = await endpoint.answer(call, deps)
-        // Mail is in the request log and the list of emails.
-        if (endpoint.permission.endsWith(':manage') && request.method !== 'GET' && !endpoint.reads)
-          await recordChange(request, declared, JSON.stringify({ data: answered.data }), deps)
+        await record(answered.data)
         return answered
       }
       const { status = 200, data, type, headers = {}, sent } = await within(respond(), answerWithinMs, deps.clock)
@@ -278,6 +286,13 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         .send(Buffer.isBuffer(data) ? data : endpoint.large ? await jsonInSteps(enclosed(data)) : JSON.stringify(enclosed(data)))
     },
   })
+}
+
+/** PostgreSQL stores no NUL, so no search has one, as under /v1. */
+function refuseNul(query: Readonly<Record<string, unknown>>): void {
+  for (const [name, value] of Object.entries(query))
+    if ([name, value].flat().some((one) => typeof one === 'string' && one.includes('\0')))
+      throw wrongField(sanitiseText(name, maxShownName), 'contains a NUL character')
 }
 
 /** In the form of the endpoints of /v1, so that admission, body limits and the request log treat it alike. */

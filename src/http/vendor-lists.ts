@@ -6,11 +6,11 @@ import { Refusal } from '#base'
 import type { Credential } from '#credentials'
 import { findMessageIds, type LastAttempt, lastAttempts } from '#emails'
 import {
+  type ChosenEntries,
   findSuppression,
   removeSuppression,
   removeSuppressionsOfOrigin,
   type Suppression,
-  type SuppressionOrigin,
   saveSuppression,
   suppressed,
 } from '#suppressions'
@@ -66,16 +66,17 @@ const mostInRequest = 50_000
 
 /** Removes the entries of one origin: those with these addresses, or (undefined) all. `isComplete` is false if there may be more. */
 export async function removeOriginFromLists(
-  { origin, addresses }: { origin: SuppressionOrigin; addresses: readonly string[] | undefined },
+  chosen: ChosenEntries,
   credential: Credential,
   deps: VendorDeps,
 ): Promise<{ removed: number; isComplete: boolean }> {
-  const chosen = { origin, addresses, most: mostAtOnce }
   let removed = 0
   for (const list of (await listsOf(credential, deps)).all)
-    for (let last = mostAtOnce; last === mostAtOnce; removed += last) {
+    for (let after: string | undefined = ''; after !== undefined; ) {
       if (removed >= mostInRequest) return { removed, isComplete: false }
-      last = await removeSuppressionsOfOrigin(deps.db, list, chosen, deps.clock.nowMs())
+      const part = await removeSuppressionsOfOrigin(deps.db, list, { ...chosen, after, most: mostAtOnce }, deps.clock.nowMs())
+      removed += part.removed
+      after = part.removed < mostAtOnce ? undefined : part.last
     }
   return { removed, isComplete: true }
 }

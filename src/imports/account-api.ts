@@ -3,7 +3,7 @@ import { Refusal } from '#base'
 import type { Get } from '#net'
 
 const pageSize = 100
-const maxPages = 100
+export const maxPages = 100
 const maxOctets = 2 * 1_048_576
 const withinMs = 20_000
 
@@ -48,6 +48,7 @@ export class AccountApi {
     if (statusCode === 401 || statusCode === 403)
       throw wrong(`${vendor} does not accept the key (${statusCode})`, `Give a key that may read ${records}`)
     if (statusCode === 404) return undefined
+    if (statusCode === 429) throw wrong(`${vendor} accepts no more requests at present (429)`, 'Run the command again later')
     const answer = statusCode === 200 && isWhole ? parsed(body ?? '') : undefined
     if (!answer) throw this.noList(statusCode)
     return answer
@@ -69,7 +70,7 @@ export class AccountApi {
   ): Promise<ApiRow[]> {
     const found = new Map<string, ApiRow>()
     let last = ''
-    for (let page = 0, read = 0; page < maxPages; page++) {
+    for (let page = 1, read = 0; ; page++) {
       const answer = await this.ask(pathOf(pageSize, read, last))
       if (!answer) throw this.noList(404)
       const rows = this.rows(list(answer))
@@ -81,10 +82,15 @@ export class AccountApi {
         last = id
       }
       read += rows.length
-      // A page without a new row ends the list too: the service may not know the page's number.
-      if (rows.length < pageSize || found.size === before) break
+      // A short page need not be the last: a service may have its own limit. A page without a new row is: it may not know the page's number.
+      if (answer.has_more === false || found.size === before) return [...found.values()]
+      if (page > maxPages) throw this.tooMany()
     }
-    return [...found.values()]
+  }
+
+  tooMany(): Refusal {
+    const { vendor, records } = this.#deps
+    return wrong(`${vendor} has more than ${maxPages} pages of ${records}`, `Add the ${records} by the API`)
   }
 
   noList(statusCode: number): Refusal {

@@ -25,13 +25,16 @@ const sampleOctets = 4096
 export const addressFields = ['emailaddress', 'email', 'address', 'recipient'] as const
 
 const nameOf = (text: string) => text.toLowerCase().replace(/[^a-z0-9]+/g, '')
+/** Of SES and Resend. The pages of other services do not show whether they are the last. */
+const morePages = /"NextToken"\s*:\s*"[^"]|"has_more"\s*:\s*true/
+const lastPageMissing = 'begins a page that is not the last of its list: add the next pages'
 const byteOrderMark = Buffer.from('\ufeff')
 
 /** Refuses a file of another form, such as a compressed one or a spreadsheet, and CSV without a header. */
 export async function* readExport(input: AsyncIterable<Uint8Array>): AsyncGenerator<ExportRecord | BadRecord> {
   const { sample, rest } = await sampled(input)
   const start = sample.toString('latin1').trimStart()
-  if (sample.includes(0) || sample.readUIntBE(0, Math.min(2, sample.length)) >= 0xfe00)
+  if (sample.includes(0) || (sample.length > 1 && sample.readUInt16BE(0) >= 0xfe00))
     throw new Refusal('validation_error', {
       message: 'the file is not text in UTF-8',
       suggestion: 'Export CSV or JSON, unpack a compressed file, and save a spreadsheet as CSV in UTF-8',
@@ -90,15 +93,26 @@ function headerOf(cells: readonly string[]): readonly string[] {
 
 async function* jsonRecords(input: AsyncIterable<Uint8Array>): AsyncGenerator<ExportRecord | BadRecord> {
   const splitter = new JsonSplitter(maxRecordOctets)
+  let page: { line: number; text: string } | undefined
   for await (const chunk of input)
-    for (const { line, text } of splitter.push(chunk)) {
-      const fields = text === undefined ? undefined : fieldsOf(text)
-      if (fields) yield { line, fields }
+    for (const { line, text, isAround } of splitter.push(chunk)) {
+      const fields = text === undefined || isAround ? undefined : fieldsOf(text)
+      if (isAround || (fields && isEmptyPage(fields))) page = { line, text: text ?? '' }
+      else if (fields) yield { line, fields }
       else yield { line, problem: text === undefined ? `is longer than ${maxRecordOctets} octets` : 'is not JSON' }
     }
   const cut = splitter.end()
   if (cut !== undefined) yield { line: cut, problem: 'the file ends within this record' }
+  else if (page && morePages.test(page.text)) yield { line: page.line, problem: lastPageMissing }
 }
+
+/** The lists of SES, Resend and Mailgun. */
+const listNames = ['suppresseddestinationsummaries', 'data', 'items']
+const isEmptyPage = (fields: ReadonlyMap<string, unknown>) =>
+  listNames.some((name) => {
+    const list = fields.get(name)
+    return Array.isArray(list) && list.length === 0
+  })
 
 /** A text alone is an address. */
 function fieldsOf(text: string): ReadonlyMap<string, unknown> | undefined {

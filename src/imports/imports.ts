@@ -6,6 +6,7 @@
  * source is only read; a record that cannot come is reported with its reason; a queued message is sent once, however often it is read.
  */
 export { importWebhooks, type WebhookLine, type WebhooksReport } from './import-webhooks.ts'
+export { patientGet } from './patient-get.ts'
 export { type ImportReport, importPostal } from './postal-import.ts'
 export { openPostalSource } from './postal-source.ts'
 export { loadDump } from './scratch-mariadb.ts'

@@ -9,6 +9,8 @@ export interface JsonPiece {
   /** Of its first octet, from 1. */
   line: number
   text: string | undefined
+  /** An object without the records in it, and not always JSON: `{"List":[],"NextToken":"x"}`. */
+  isAround: boolean
 }
 
 const [lineFeed, quote, backslash, openList, closeList, openObject, closeObject] = [10, 34, 92, 91, 93, 123, 125]
@@ -29,13 +31,14 @@ class Collected {
     this.#maxOctets = maxOctets
   }
 
+  /** Copies the octets: the caller may use its buffer again, and a view would keep all of it. */
   add(part: Uint8Array): void {
     this.#octets += part.length
-    if (this.#octets <= this.#maxOctets) this.#parts.push(part)
+    if (this.#octets <= this.#maxOctets) this.#parts.push(new Uint8Array(part))
     else this.#parts = []
   }
 
-  piece(): JsonPiece {
+  piece(): Omit<JsonPiece, 'isAround'> {
     return { line: this.line, text: this.#octets > this.#maxOctets ? undefined : Buffer.concat(this.#parts).toString('utf8') }
   }
 }
@@ -50,8 +53,9 @@ export class JsonSplitter {
   /** The octets that opened the first two levels. */
   #first = 0
   #second = 0
-  /** An object of the top level; undefined after its first list of objects. */
+  /** An object of the top level, without the records in it. */
   #outer: Collected | undefined
+  #hasRecords = false
   #inner: Collected | undefined
   #outerFrom = 0
   #innerFrom = 0
@@ -75,13 +79,12 @@ export class JsonSplitter {
           if (this.#inner?.depth === this.#depth) yield this.#taken('inner', chunk, at)
         }
       } else if (octet === quote) this.#openString(at)
-      else if (octet === openObject || octet === openList) this.#open(octet, at)
+      else if (octet === openObject || octet === openList) this.#open(octet, chunk, at)
       else if (octet === closeObject || octet === closeList) yield* this.#close(chunk, at)
       else if (this.#depth === 0 && !blanks.has(octet)) this.#fail()
     }
-    // Copied, because the caller may use its buffer again.
-    this.#outer?.add(chunk.slice(this.#outerFrom))
-    this.#inner?.add(chunk.slice(this.#innerFrom))
+    if (this.#inner) this.#inner.add(chunk.subarray(this.#innerFrom))
+    else this.#addToOuter(chunk.subarray(this.#outerFrom))
   }
 
   /** The line of a record that the input cuts off, if there is one. */
@@ -102,23 +105,34 @@ export class JsonSplitter {
     if (this.#depth === 1 && this.#first === openList) this.#startInner(at)
   }
 
+  #startInnerOfObject(chunk: Uint8Array, at: number): void {
+    this.#addToOuter(chunk.subarray(this.#outerFrom, at))
+    this.#hasRecords = true
+    this.#startInner(at)
+  }
+
+  /** Leaves out commas and blanks between records, so that a page of any length is within the bound. */
+  #addToOuter(part: Uint8Array): void {
+    if (!this.#hasRecords || part.some((octet) => !blanks.has(octet))) this.#outer?.add(part)
+  }
+
   #startInner(at: number): void {
     this.#inner = new Collected(this.#line, this.#depth, this.#maxOctets)
     this.#innerFrom = at
   }
 
-  #open(octet: number, at: number): void {
+  #open(octet: number, chunk: Uint8Array, at: number): void {
     const isObject = octet === openObject
     if (this.#depth === 0) {
       this.#first = octet
       this.#outer = isObject ? new Collected(this.#line, 0, this.#maxOctets) : undefined
       this.#outerFrom = at
+      this.#hasRecords = false
     } else if (this.#depth === 1) {
       this.#second = octet
       if (isObject && this.#first === openList) this.#startInner(at)
     } else if (this.#depth === 2 && isObject && this.#first === openObject && this.#second === openList) {
-      this.#outer = undefined
-      this.#startInner(at)
+      this.#startInnerOfObject(chunk, at)
     }
     this.#depth++
   }
@@ -136,6 +150,7 @@ export class JsonSplitter {
     collected.add(chunk.subarray(isInner ? this.#innerFrom : this.#outerFrom, at + 1))
     if (isInner) this.#inner = undefined
     else this.#outer = undefined
-    return collected.piece()
+    this.#outerFrom = at + 1
+    return { ...collected.piece(), isAround: !isInner && this.#hasRecords }
   }
 }

@@ -127,9 +127,8 @@ class Import {
       await add()
       return true
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error
+      this.#report.notes.push({ about: kind, name, text: `did not come: ${refusalOf(error)}` })
       count.failed++
-      this.#report.notes.push({ about: kind, name, text: `did not come: ${error.message}` })
       return false
     }
   }
@@ -267,17 +266,31 @@ class Import {
       return
     }
     let failed = 0
+    let refusal: string | undefined
     for await (const page of this.#source.suppressions(serverId)) {
       const entries = page.flatMap((row) => entryOf(row, this.#deps.clock.nowMs()))
-      const result = await importSuppressions(this.#deps.db, tenant.id, entries, { dryRun: !apply })
+      const result = await importSuppressions(this.#deps.db, tenant.id, entries, { dryRun: !apply }).catch(refusalOf)
       count.found += page.length
+      if (typeof result === 'string') {
+        refusal = result
+        count.missing += entries.length
+        if (apply) count.failed += entries.length
+        continue
+      }
       count.missing += result.added + result.failed
       failed += result.failed
       this.#options.progress(`${name}: ${count.found} suppressions`)
     }
     if (apply) count.failed += failed
+    if (refusal !== undefined) this.#report.notes.push({ about: 'suppressions', name, text: `did not come: ${refusal}` })
     if (failed > 0) this.#report.notes.push({ about: 'suppressions', name, text: `${failed} entries are not email addresses` })
   }
+}
+
+/** The message of a refusal; throws other errors. */
+function refusalOf(error: unknown): string {
+  if (!(error instanceof Refusal)) throw error
+  return error.message
 }
 
 /** Postal's servers among the tenants, by the server's uuid. */

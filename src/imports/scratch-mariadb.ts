@@ -7,6 +7,7 @@ import { constants, createReadStream, rmSync } from 'node:fs'
 import { access, chown, mkdtemp, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
+import type { Writable } from 'node:stream'
 import { pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
 import { createGunzip } from 'node:zlib'
@@ -127,18 +128,19 @@ class Scratch implements ScratchMariaDb {
   async load(client: string, file: string, progress: (octets: number) => void): Promise<void> {
     // In binary mode the client does not run its own commands, such as a shell, from the file.
     const words = ['--no-defaults', `--socket=${this.#socket}`, '--user=root', '--batch', '--binary-mode', '--local-infile=0']
-    const child = spawn(client, [...words, '--max-allowed-packet=1G'], { stdio: ['pipe', 'ignore', 'pipe'] })
+    const child: ChildProcess = spawn(client, [...words, '--max-allowed-packet=1G'], { stdio: ['pipe', 'ignore', 'pipe'] })
     let problem = ''
-    child.stderr.on('data', (piece: Buffer) => (problem = (problem + piece.toString()).slice(0, keptOutput)))
-    const ended = new Promise<number | null>((resolve) => child.once('close', resolve))
-    const input = createReadStream(file)
-    input.on('data', () => progress(input.bytesRead))
-    const loaded = file.endsWith('.gz') ? pipeline(input, createGunzip(), child.stdin) : pipeline(input, child.stdin)
-    const failure = await loaded.then(
-      () => undefined,
-      (error: Error) => error,
-    )
-    if (failure) child.stdin.destroy()
+    const ended = new Promise<number | null>((resolve) => {
+      child.once('close', resolve)
+      // Without a free file descriptor the child has no streams, only this event.
+      child.once('error', (error) => {
+        problem = error.message
+        resolve(null)
+      })
+    })
+    child.stderr?.on('data', (piece: Buffer) => (problem = (problem + piece.toString()).slice(0, keptOutput)))
+    const { stdin } = child
+    const failure = stdin ? await fed(stdin, file, progress) : undefined
     const code = await ended
     if (code !== 0) throw new Error(`cannot load ${file}: ${problem.trim() || `the client ended with ${code}`}`)
     // The client may end before it has read all, for example after an error that it reports; without one the file is unreadable.
@@ -163,5 +165,18 @@ class Scratch implements ScratchMariaDb {
       cancel()
     }
     await rm(this.#folder, { recursive: true, force: true })
+  }
+}
+
+/** Writes the file to the client; resolves to the error if that fails. */
+async function fed(stdin: Writable, file: string, progress: (octets: number) => void): Promise<Error | undefined> {
+  const input = createReadStream(file)
+  input.on('data', () => progress(input.bytesRead))
+  try {
+    await (file.endsWith('.gz') ? pipeline(input, createGunzip(), stdin) : pipeline(input, stdin))
+    return undefined
+  } catch (error) {
+    stdin.destroy()
+    return error as Error
   }
 }

@@ -7,7 +7,7 @@ import type { Db } from '#db'
 import { addDomain, listDomains, makeDomain } from '#domains'
 import { parseDomain } from '#mail'
 import type { Get } from '#net'
-import { AccountApi, type ApiRow, basic, bearer, type VendorAccount } from './account-api.ts'
+import { AccountApi, type ApiRow, basic, bearer, maxPages, type VendorAccount } from './account-api.ts'
 import { type AwsKey, awsHeaders, strictlyEncoded } from './aws-request.ts'
 
 type PagedVendor = 'resend' | 'sendgrid' | 'mailgun' | 'postmark'
@@ -75,8 +75,6 @@ export async function listVendorDomains({ vendor, key, apiUrl }: VendorAccount<P
   )
 }
 
-const maxSesPages = 100
-
 export interface SesAccount {
   key: AwsKey
   region: string
@@ -95,15 +93,15 @@ export async function listSesDomains({ key, region, apiUrl }: SesAccount, get: G
   })
   const names = new Set<string>()
   let token = ''
-  for (let page = 0; page < maxSesPages; page++) {
+  for (let page = 1; ; page++) {
     const answer = await api.ask(`/v2/email/identities?${token === '' ? '' : `NextToken=${strictlyEncoded(token)}&`}PageSize=1000`)
     if (!answer) throw api.noList(404)
     const domains = api.rows(answer.EmailIdentities).filter(({ IdentityType }) => IdentityType !== 'EMAIL_ADDRESS')
     for (const name of textsOf(domains, 'IdentityName')) names.add(name)
-    if (typeof answer.NextToken !== 'string' || answer.NextToken === '' || answer.NextToken === token) break
+    if (typeof answer.NextToken !== 'string' || answer.NextToken === '' || answer.NextToken === token) return [...names]
+    if (page >= maxPages) throw api.tooMany()
     token = answer.NextToken
   }
-  return [...names]
 }
 
 export interface DomainsReport {

@@ -48,25 +48,34 @@ const textIn = (fields: Fields, ...names: readonly string[]): string => {
 const shown = (value: string) => value.slice(0, maxShown)
 const unknownReason = (value: string) => ({ problem: value === '' ? 'has no reason' : `has an unknown reason: ${shown(value)}` })
 
+const sesCauses = new Map([
+  ['BOUNCE', bounce],
+  ['COMPLAINT', complaint],
+])
 const ofSes = (fields: Fields): Judged => {
   const reason = textIn(fields, 'reason')
-  return { BOUNCE: bounce, COMPLAINT: complaint }[reason.toUpperCase()] ?? unknownReason(reason)
+  return sesCauses.get(reason.toUpperCase()) ?? unknownReason(reason)
 }
 
 const ofPostmark = (fields: Fields): Judged => {
   const reason = textIn(fields, 'suppressionreason', 'reason')
   const isOwn = textIn(fields, 'origin').toLowerCase() === 'recipient'
-  const causes: Record<string, Cause> = {
-    hardbounce: bounce,
-    spamcomplaint: complaint,
-    manualsuppression: isOwn ? unsubscribe : imported('Postmark'),
-  }
-  return causes[reason.toLowerCase().replaceAll(/[ _]/g, '')] ?? unknownReason(reason)
+  const causes = new Map([
+    ['hardbounce', bounce],
+    ['spamcomplaint', complaint],
+    ['manualsuppression', isOwn ? unsubscribe : imported('Postmark')],
+  ])
+  return causes.get(reason.toLowerCase().replaceAll(/[ _]/g, '')) ?? unknownReason(reason)
 }
 
+const resendCauses = new Map([
+  ['bounce', bounce],
+  ['complaint', complaint],
+  ['manual', imported('Resend')],
+])
 const ofResend = (fields: Fields): Judged => {
   const origin = textIn(fields, 'origin', 'reason')
-  return { bounce, complaint, manual: imported('Resend') }[origin.toLowerCase()] ?? unknownReason(origin)
+  return resendCauses.get(origin.toLowerCase()) ?? unknownReason(origin)
 }
 
 /** A row of bounces has the same fields as one of blocks, which SendGrid does not suppress. */
@@ -102,9 +111,10 @@ const timeFields = ['lastupdatetime', 'createdat', 'created', 'date', 'timestamp
 /** Numbers above it are milliseconds: as seconds it is the year 5138. */
 const mostSeconds = 1e11
 const maxTimeLength = 64
+const year10000 = Date.UTC(10_000, 0)
 const withoutZone = /^\d{4}-\d{2}-\d{2}([T ][\d:.]+)?$/
 
-/** Seconds or milliseconds since 1970, ISO 8601 or RFC 2822, in UTC without a zone. Times before 1970 mean an unknown time. */
+/** Seconds or milliseconds since 1970, ISO 8601 or RFC 2822, in UTC without a zone. Times before 1970 and after 9999 mean an unknown time. */
 function timeOf(fields: Fields): Date | undefined {
   const value = timeFields.map((name) => fields.get(name)).find((one) => one !== undefined && one !== null && one !== '')
   const text = typeof value === 'number' || typeof value === 'string' ? String(value).trim() : ''
@@ -113,7 +123,7 @@ function timeOf(fields: Fields): Date | undefined {
   const atMs =
     count === undefined ? Date.parse(withoutZone.test(text) ? `${text.replace(' ', 'T')}${text.includes(':') ? 'Z' : ''}` : text) : count
   const at = new Date(count !== undefined && count < mostSeconds ? count * 1000 : atMs)
-  return at.getTime() > 0 ? at : undefined
+  return at.getTime() > 0 && at.getTime() < year10000 ? at : undefined
 }
 
 /**

@@ -13,7 +13,7 @@ import { isSendingDomain, returnPathDomainOf, returnPathLabel } from '#domains'
 import { parseAddress } from '#mail'
 import { type Certificate, type CertificateSettings, followCertificate, followStore, readCertificate } from './certificate.ts'
 import { openIncoming, type ReturnHandler, type RouteHandler } from './incoming-mail.ts'
-import { openMemoryBudget } from './message-buffer.ts'
+import { openMemoryBudget } from './memory-budget.ts'
 import { type ListenerLimits, type ListenerOptions, openListener } from './smtp-listener.ts'
 import { openSubmission } from './submission.ts'
 
@@ -53,10 +53,13 @@ const usualBounds: Omit<ListenerLimits, 'largestOctets' | 'errors' | 'greetAtOnc
   firstMs: 60_000,
   stepMs: 300_000,
   messageMs: 600_000,
+  sessionMs: 900_000,
 }
 const submissionBounds: ListenerLimits = { ...usualBounds, largestOctets: 14 * mebibyte, errors: 100, greetAtOnce: true }
 /** Reports may include the complete original message. */
 const incomingBounds: ListenerLimits = { ...usualBounds, largestOctets: 20 * mebibyte, errors: 20, greetAtOnce: false }
+/** Memory for the incoming messages of one network: an eighth of all, more than the largest message. */
+const incomingOfNetwork = 32 * mebibyte
 
 /**
  * Listens on the three ports of `config` (0: any free port). The caller has called `ensureCertificate`. Long because each port is listed
@@ -70,7 +73,7 @@ export async function startInbound(deps: InboundDeps): Promise<Inbound> {
   const certificate = (await store?.find(hostname)) ?? readCertificate(config)
   const common = { host: config.smtpHost, hostname: config.hostname, certificate, clock, log }
   // Separate budgets, so that unauthenticated mail cannot displace submissions.
-  const budgets = { incoming: openMemoryBudget(), submission: openMemoryBudget() }
+  const budgets = { incoming: openMemoryBudget(undefined, incomingOfNetwork), submission: openMemoryBudget() }
   const submission = openSubmission({ accept, credentials, hostname, clock, log, traces })
   const incoming = openIncoming({
     returns,

@@ -6,7 +6,7 @@
 import type { Accept } from '#accept'
 import { type Clock, type Log, networkOf, pause } from '#base'
 import { openRateLimiter } from '#limits'
-import { parseAddress, readFields, readRaw } from '#mail'
+import { parseAddress, readFields } from '#mail'
 import type { Backend, Visit } from './smtp-listener.ts'
 import { ReplyError, tryLater } from './smtp-replies.ts'
 import { maxReceivedFields } from './submission.ts'
@@ -180,7 +180,7 @@ function refuseUnstored(receipt: Awaited<ReturnType<RouteHandler['take']>>): voi
 /** Refuses an unreadable header during the session; later the sender could no longer be notified. */
 function refuseUnreadable(octets: Buffer): void {
   const fields = readFields(octets)
-  if (!fields || fields.length === 0 || readRaw(octets) === 'header-line-malformed')
+  if (!fields || fields.length === 0 || fields.some((field) => field.value.includes('\0')))
     throw new ReplyError(550, '5.6.0', 'Message has no readable header')
   if (fields.filter((field) => field.name.toLowerCase() === 'received').length > maxReceivedFields)
     throw new ReplyError(554, '5.4.6', 'Mail loop detected')

@@ -1,40 +1,21 @@
 /** Collects a message's bytes within a memory budget for all messages being received and accepted. */
 import type { SMTPServerDataStream } from 'smtp-server/lib/types.js'
+import type { MemoryBudget } from './memory-budget.ts'
 import { ReplyError, tryLater } from './smtp-replies.ts'
 
-/** Budget for all messages in this process, in bytes. */
-const roomOctets = 268_435_456
 /** Most messages are smaller. */
 const firstOctets = 16_384
 
-export interface MemoryBudget {
-  /** Whether the budget had room; the caller returns it. */
-  take(octets: number): boolean
-  giveBack(octets: number): void
-}
-
-export function openMemoryBudget(capacity = roomOctets): MemoryBudget {
-  let free = capacity
-  return {
-    take(octets) {
-      if (octets > free) return false
-      free -= octets
-      return true
-    },
-    giveBack(octets) {
-      free += octets
-    },
-  }
-}
+const noRoom = () => new ReplyError(452, '4.3.1', 'Insufficient storage for this message, try again later')
 
 /**
  * Passes the whole message to `use`, and returns its memory to the budget when that has settled. `answerIn` may answer the client before: the
- * work then still has the message. Bytes above `largest` are discarded, and the message
- * is refused (552). Without memory it is refused with 452. Rejects if the connection ends first, when no client can receive a reply.
+ * work then still has the message. Bytes above `largest` are discarded, and the message is refused (552). Without memory, or if it loses its
+ * memory to another message, it is refused with 452. Rejects if the connection ends first, when no client can receive a reply.
  */
 export async function collect<T>(
   stream: SMTPServerDataStream,
-  { largest, budget }: { largest: number; budget: MemoryBudget },
+  { largest, budget, address }: { largest: number; budget: MemoryBudget; address: string },
   use: (octets: Buffer) => Promise<T>,
   answerIn: (work: Promise<T>) => Promise<T> = (work) => work,
 ): Promise<T> {
@@ -44,9 +25,10 @@ export async function collect<T>(
   const drop = (reply: ReplyError) => {
     refused = reply
     kept = Buffer.alloc(0)
-    budget.giveBack(held)
     held = 0
+    memory.release()
   }
+  const memory = budget.open(address, () => drop(noRoom()))
   /** One buffer: a client may send single octets, and a chunk for each would take a hundred times the memory. */
   const keep = (chunk: Buffer) => {
     const end = held + chunk.length
@@ -63,7 +45,7 @@ export async function collect<T>(
       stream.on('data', (chunk: Buffer) => {
         if (refused) return
         if (held + chunk.length > largest) drop(new ReplyError(552, '5.3.4', `Message is larger than ${largest} octets`))
-        else if (!budget.take(chunk.length)) drop(new ReplyError(452, '4.3.1', 'Insufficient storage for this message, try again later'))
+        else if (!memory.take(chunk.length)) drop(noRoom())
         else keep(chunk)
       })
       stream.once('end', resolve)
@@ -71,11 +53,12 @@ export async function collect<T>(
     })
     if (refused) throw refused
   } catch (error) {
-    budget.giveBack(held)
+    memory.release()
     throw error
   }
+  memory.keep()
   const work = use(kept.subarray(0, held))
-  const release = () => budget.giveBack(held)
+  const release = () => memory.release()
   work.then(release, release)
   return answerIn(work)
 }

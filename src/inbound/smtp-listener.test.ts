@@ -1,7 +1,7 @@
 import { connect, type PeerCertificate } from 'node:tls'
 import { expect, onTestFinished, test } from 'vitest'
 import { silentLog, systemClock } from '#base'
-import { openMemoryBudget } from './message-buffer.ts'
+import { openMemoryBudget } from './memory-budget.ts'
 import { makeSelfSigned } from './self-signed.ts'
 import { openListener } from './smtp-listener.ts'
 
@@ -13,6 +13,7 @@ const bounds = {
   firstMs: 5000,
   stepMs: 5000,
   messageMs: 5000,
+  sessionMs: 10_000,
   errors: 10,
   greetAtOnce: true,
 }

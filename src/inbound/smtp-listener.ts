@@ -9,7 +9,8 @@ import { SMTPServer } from 'smtp-server/lib/smtp-server.js'
 import type { SMTPServerAddress, SMTPServerOptions, SMTPServerSession } from 'smtp-server/lib/types.js'
 import { type Clock, type Log, NetworkConnections, portTaken } from '#base'
 import type { Certificate } from './certificate.ts'
-import { collect, type MemoryBudget } from './message-buffer.ts'
+import type { MemoryBudget } from './memory-budget.ts'
+import { collect } from './message-buffer.ts'
 import { ReplyError, replyTo, tryLater } from './smtp-replies.ts'
 import { Conversation, type ConversationBounds } from './smtp-session.ts'
 
@@ -113,13 +114,14 @@ class Server extends SMTPServer {
     work: () => Promise<T>,
     withinMs: number,
     answer: (error: ReplyError | null, result?: T) => void,
-    step: 'login' | 'mail' = 'mail',
+    step: 'login' | 'mail' | 'message' = 'mail',
   ): void {
     const conversation = this.conversations.get(session)
     const settle = (error: unknown, result?: T) => {
       const reply = error === null ? null : (replyTo(error) ?? tryLater())
       if (error !== null && !replyTo(error)) this.#log.warn({ err: error, conversation: session.id }, 'an SMTP command failed')
       answer(reply, result)
+      if (step === 'message' && !reply) conversation?.accepted()
       if (step === 'login' && reply) conversation?.endIfOverdue()
       else conversation?.allow('stepMs')
       if (reply?.closes) conversation?.send(421, '4.7.0 Closing connection')
@@ -209,12 +211,8 @@ export async function openListener<Login>(options: ListenerOptions<Login>): Prom
         const visit = visitOf<Login>(session, session.envelope.mailFrom, parameters)
         const use = async (octets: Buffer) => backend.message(octets, visit)
         const inTime = (work: Promise<string>) => within(work, messageWithinMs, clock)
-        server.put(
-          session,
-          () => collect(stream, { largest: bounds.largestOctets, budget: options.budget }, use, inTime),
-          bounds.messageMs + messageWithinMs,
-          done,
-        )
+        const room = { largest: bounds.largestOctets, budget: options.budget, address: session.remoteAddress }
+        server.put(session, () => collect(stream, room, use, inTime), bounds.messageMs + messageWithinMs, done, 'message')
       },
     },
     { bounds, clock, log, extension: backend.extension?.keyword },

@@ -20,6 +20,8 @@ export interface ConversationBounds {
   stepMs: number
   /** For a whole message. */
   messageMs: number
+  /** From the beginning, or the last accepted message, to the beginning of the next one. */
+  sessionMs: number
   /** Error replies before the session is closed. */
   errors: number
   /** Otherwise the greeting is delayed; a client that talks before it is not a mail server. */
@@ -35,6 +37,7 @@ export class Conversation extends SMTPConnection {
   /** A line for the EHLO reply. */
   readonly #extension: (() => string) | undefined
   #errors = 0
+  #sinceMs: number
   /** The time limit ended while the server was slow to answer. */
   #isOverdue = false
   #cancel = () => {}
@@ -50,11 +53,19 @@ export class Conversation extends SMTPConnection {
     this.#bounds = facts.bounds
     this.#upgraded = facts.upgraded
     this.#extension = facts.extension
+    this.#sinceMs = this.#clock.monotonicMs()
     this.allow('firstMs')
   }
 
-  /** Sets the time limit of the next step. */
+  /** A message has been accepted. */
+  accepted(): void {
+    this.#sinceMs = this.#clock.monotonicMs()
+  }
+
+  /** Sets the time limit of the next step. A message that has begun may go on longer than the session. */
   allow(step: 'firstMs' | 'stepMs' | 'messageMs'): void {
+    // DATA may come in one packet with the command before it, whose step ends after the message has begun.
+    if (step === 'stepMs' && this._parser && this._parser._dataMode) return
     this.#cancel()
     this.#isOverdue = false
     if (this._closed || this._closing) return
@@ -63,7 +74,9 @@ export class Conversation extends SMTPConnection {
       if (this._handlerPending || (this._dataStream && this._parser && !this._parser._dataMode)) this.#isOverdue = true
       else this.#endSlow()
     }
-    this.#cancel = this.#clock.after(this.#bounds[step], end)
+    const leftMs = this.#sinceMs + this.#bounds.sessionMs - this.#clock.monotonicMs()
+    const limitMs = step === 'messageMs' ? this.#bounds.messageMs : Math.max(0, Math.min(this.#bounds[step], leftMs))
+    this.#cancel = this.#clock.after(limitMs, end)
   }
 
   /** Ends the session if its time limit ended meanwhile, after an answer that sets no new one. */

@@ -25,4 +25,4 @@ export { openRateLimiter, type RateLimiter, type RateVerdict } from './request-r
 export { takeSandboxSlots } from './sandbox-limit.ts'
 export { readSendLimitUsage, type SendLimitUsage } from './send-limit.ts'
 export { type GrantedSlots, openSlots, type Slots } from './send-limit-slots.ts'
-export { addWaiting, type FreeSlots, listFullLimits, roomForWaiting, settleWaiting } from './waiting-emails.ts'
+export { addWaiting, type FreeSlots, listFullLimits, lockRoom, roomForWaiting, settleWaiting } from './waiting-emails.ts'

@@ -64,34 +64,64 @@ export interface FreeSlots {
 }
 
 /**
- * The capacity for waiting emails, separately for live and test mail; empty if no email can be released now. `listWaitingKeys`: the keys with
- * a limit of their own whose emails wait.
+ * The capacity for waiting emails, separately for live and test mail; empty if no email can be released now. Takes no lock. `listWaitingKeys`:
+ * the keys whose emails wait; called only if an email can be released.
  */
 export async function roomForWaiting(
-  tx: Tx,
+  on: Queryable,
   limits: SendLimits,
   nowMs: number,
-  listWaitingKeys: (tx: Tx) => Promise<readonly number[]>,
+  listWaitingKeys: () => Promise<readonly number[]>,
 ): Promise<FreeSlots[]> {
-  // Without a lock: every flush waits for the counters, and a backlog at its limit would keep them for as long as it takes to read it.
-  const standings = await tx.rows(readWaiting, [hourOf(nowMs), organisationLimitScope])
-  if (movableKinds(standings, limits).length === 0) return []
-  const waiting = standings.filter((one) => one.waiting > 0).map((one) => one.scope)
+  const known = await on.rows(readWaiting, [hourOf(nowMs), organisationLimitScope])
+  if (movableKinds(known, limits).length === 0) return []
+  const waitingKeys = await listWaitingKeys()
+  const waiting = known.filter((one) => one.waiting > 0).map((one) => one.scope)
   const settledKeys = waiting.filter((scope) => scope.startsWith('key:')).map(keyIdOf)
-  const keys = [...new Set([...settledKeys, ...(limits.keys?.size ? await listWaitingKeys(tx) : [])])]
+  const keys = [...new Set([...settledKeys, ...(limits.keys?.size ? waitingKeys : [])])]
   const settledTenants = waiting.filter((scope) => scope.startsWith('tenant:')).map(tenantIdOf)
-  const tenantIds = [...new Set([...limits.ceilings.keys(), ...settledTenants])]
-  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...keys.map(keyLimitScope)]
+  const tenants = [...new Set([...limits.ceilings.keys(), ...settledTenants])]
+  const standings = await on.rows(readStandings, [hourOf(nowMs), scopesOf(tenants, keys)])
+  return freeSlots(standings, { tenants, keys }, limits)
+}
+
+/**
+ * The same for one kind of mail, with the counters of these tenants and keys locked: every flush waits for them from now on. Undefined if no
+ * email can be released any more.
+ */
+export async function lockRoom(tx: Tx, expected: FreeSlots, limits: SendLimits, nowMs: number): Promise<FreeSlots | undefined> {
+  const subjects = { tenants: [...expected.tenants.keys()], keys: [...expected.keys.keys()] }
+  const scopes = scopesOf(subjects.tenants, subjects.keys)
   const counter = await lockCounters(tx, scopes, nowMs)
-  // Another process may have released meanwhile.
-  const locked = scopes.flatMap((scope) => [counter(scope, false), counter(scope, true)])
-  const leftOf = (scope: string, test: boolean) => left(counter(scope, test), limitOf(scope, limits))
-  return movableKinds(locked, limits).map((test) => ({
-    test,
-    organisation: leftOf(organisationLimitScope, test),
-    tenants: new Map(tenantIds.map((id) => [id, leftOf(tenantLimitScope(id), test)])),
-    keys: new Map(keys.map((id) => [id, leftOf(keyLimitScope(id), test)])),
-  }))
+  const [room] = freeSlots(
+    scopes.map((scope) => counter(scope, expected.test)),
+    subjects,
+    limits,
+  )
+  return room
+}
+
+const scopesOf = (tenants: readonly string[], keys: readonly number[]) => [
+  organisationLimitScope,
+  ...tenants.map(tenantLimitScope),
+  ...keys.map(keyLimitScope),
+]
+
+function freeSlots(
+  standings: readonly Standing[],
+  { tenants, keys }: { tenants: readonly string[]; keys: readonly number[] },
+  limits: SendLimits,
+): FreeSlots[] {
+  return movableKinds(standings, limits).map((test) => {
+    const known = new Map(standings.filter((one) => one.test === test).map((one) => [one.scope, one]))
+    const leftOf = (scope: string) => left(known.get(scope) ?? { used: 0 }, limitOf(scope, limits))
+    return {
+      test,
+      organisation: leftOf(organisationLimitScope),
+      tenants: new Map(tenants.map((id) => [id, leftOf(tenantLimitScope(id))])),
+      keys: new Map(keys.map((id) => [id, leftOf(keyLimitScope(id))])),
+    }
+  })
 }
 
 /**
@@ -114,7 +144,8 @@ function limitOf(scope: string, { organisation, ceilings, keys }: SendLimits): n
   return (scope.startsWith('key:') ? keys?.get(keyIdOf(scope)) : ceilings.get(tenantIdOf(scope))) ?? null
 }
 
-const left = ({ used }: Standing, limit: number | null) => (limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - used))
+const left = ({ used }: Pick<Standing, 'used'>, limit: number | null) =>
+  limit === null ? Number.MAX_SAFE_INTEGER : Math.max(0, limit - used)
 
 interface Released {
   taken: Map<string, number>
@@ -124,7 +155,7 @@ interface Released {
   keys: Map<number, { taken: number; stillWaiting: number }>
 }
 
-/** Stores the effect of `roomForWaiting`: slots taken now, and emails still waiting, for each subject. */
+/** Stores the effect of a release within `lockRoom`: slots taken now, and emails still waiting, for each subject. */
 export async function settleWaiting(
   tx: Tx,
   test: boolean,
@@ -134,8 +165,7 @@ export async function settleWaiting(
   append: AppendLimitEvents,
 ): Promise<void> {
   const tenantIds = [...outcome.stillWaiting.tenants.keys()]
-  const scopes = [organisationLimitScope, ...tenantIds.map(tenantLimitScope), ...[...outcome.keys.keys()].map(keyLimitScope)]
-  const counter = await lockCounters(tx, scopes, nowMs)
+  const counter = await lockCounters(tx, scopesOf(tenantIds, [...outcome.keys.keys()]), nowMs)
   const organisation = counter(organisationLimitScope, test)
   for (const taken of outcome.taken.values()) organisation.used += taken
   organisation.waiting = outcome.stillWaiting.organisation

@@ -1,6 +1,7 @@
 /**
  * Parses the header block of a received message: splits, unfolds and decodes fields (RFC 5322 section 2.2, RFC 2047, RFC 2231).
  */
+import { decodeCharset } from './charsets.ts'
 
 export interface RawField {
   /** As written in the message. */
@@ -78,15 +79,6 @@ function decodeRun(run: string): string {
   }
   flush()
   return text
-}
-
-/** Text in an unknown charset is read as UTF-8 if valid, otherwise as Latin-1. */
-export function decodeCharset(octets: Buffer, charset: string): string {
-  try {
-    return new TextDecoder(charset.replace(/\*.*$/, '') || 'utf-8').decode(octets)
-  } catch {
-    return octets.toString('utf8').includes('\ufffd') ? octets.toString('latin1') : octets.toString('utf8')
-  }
 }
 
 /** Decoded texts by field name, spelled as at its first occurrence; repeated fields are joined with `, `. */

@@ -1,7 +1,8 @@
 /**
  * Parses a message: headers, text, html, attachments. Depth and number of parts are limited; never throws, for any octets.
  */
-import { decodeCharset, headerMap, parseFields, type RawField, splitMessage, structured } from './parse-fields.ts'
+import { decodeCharset } from './charsets.ts'
+import { headerMap, parseFields, type RawField, splitMessage, structured } from './parse-fields.ts'
 
 export interface ReadMessage {
   /** Decoded; repeated fields are joined with `, `. */
@@ -15,11 +16,13 @@ const maxDepth = 20
 const maxParts = 200
 
 export function readMessage(octets: Buffer): ReadMessage {
-  const { head } = splitMessage(octets)
-  const message: ReadMessage = { headers: headerMap(parseFields(head) ?? []), html: undefined, text: undefined, attachments: [] }
+  const message: ReadMessage = { headers: readHeaders(octets), html: undefined, text: undefined, attachments: [] }
   readEntity(octets, message, 0, { left: maxParts })
   return message
 }
+
+/** `headers` of `readMessage`. */
+export const readHeaders = (octets: Buffer): ReadMessage['headers'] => headerMap(parseFields(splitMessage(octets).head) ?? [])
 
 const fieldOf = (fields: readonly RawField[], name: string) => fields.find((field) => field.name.toLowerCase() === name)?.value ?? ''
 

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { readMailgunMessage } from './read-message.ts'
+import { mailgunSubmissions } from './submissions.ts'
 
 const message = { from: 'a@shop.test', to: 'ann@one.example', subject: 'Hello', text: 'Hi' }
 const read = (changed: object) => readMailgunMessage({ ...message, ...changed }, 0)
@@ -36,3 +37,20 @@ test('an inline file whose name cannot be a Content-ID gets another one, in the 
   expect(() => read({ inline, html: '<img src="cid:a">'.repeat(10_001) })).toThrow('more than 10000 references')
   expect(read({ inline: fileOf('logo.png'), html: '<img src="cid:logo.png">' }).html).toBe('<img src="cid:logo.png">')
 })
+
+test('lists of addresses are read up to one more than the most, and their length is limited', () => {
+  expect(() => read({ to: Array.from({ length: 1000 }, () => 'a,'.repeat(400)) })).toThrow('more than 1000 addresses')
+  expect(() => read({ cc: Array.from({ length: 1000 }, () => ','.repeat(1001)) })).toThrow('cc is longer than 1000000 characters')
+  const quoted = read({ to: ['ann@one.example', 'bob@one.example, "Doe, Cy" <cy@one.example>'] })
+  expect(quoted.to).toHaveLength(3)
+})
+
+test.each(['ann@bücher.example', 'Ann@BÜCHER.example', 'ann@xn--bcher-kva.example'])(
+  'the variables of an address with an internationalised domain are found by %s',
+  (key) => {
+    for (const to of ['ann@bücher.example', 'ann@xn--bcher-kva.example']) {
+      const message = read({ to, text: 'Hi %recipient.name%', 'recipient-variables': { [key]: { name: 'Ann' } } })
+      expect([...mailgunSubmissions(message, undefined)].map(({ text }) => text)).toEqual(['Hi Ann'])
+    }
+  },
+)

@@ -1,7 +1,7 @@
 /** Reads the parameters of a message, in time in proportion to their length: recipient variables are not yet applied. */
 import mime from 'mime'
 import type { SubmittedAttachment } from '#accept'
-import { parseMailbox, readRaw } from '#mail'
+import { parseAddress, parseMailbox, readRaw } from '#mail'
 import { JsonFields, splitAddresses } from '#vendors'
 import { isMailgunKey } from '#webhooks'
 import { MailgunRefusal, refuseMailgunField } from './errors.ts'
@@ -10,7 +10,8 @@ import { readOwnFields } from './own-fields.ts'
 import { type MailgunOptions, readOptions } from './read-options.ts'
 
 export const maxMailgunRecipients = 1000
-const maxAddressList = 500_000
+/** Of all texts of To, Cc or Bcc together. */
+const maxAddressList = 1_000_000
 const maxAddressLength = 1000
 const maxSubjectLength = 998
 const maxTextLength = 14_680_064
@@ -98,13 +99,18 @@ export function readMailgunMessage(body: unknown, nowMs: number): MailgunMessage
 }
 
 function recipientsIn(fields: JsonFields): Pick<MailgunMessage, 'to' | 'cc' | 'bcc'> {
-  const [to = [], cc = [], bcc = []] = ['to', 'cc', 'bcc'].map((name) =>
-    fields.texts(name, maxMailgunRecipients, maxAddressList).flatMap(splitAddresses),
-  )
+  const [to = [], cc = [], bcc = []] = ['to', 'cc', 'bcc'].map((name) => {
+    const texts = fields.texts(name, maxMailgunRecipients, maxAddressList)
+    if (texts.reduce((sum, text) => sum + text.length, 0) > maxAddressList)
+      throw fields.wrong(name, `is longer than ${maxAddressList} characters`)
+    const addresses: string[] = []
+    for (const text of texts)
+      if (addresses.length <= maxMailgunRecipients) addresses.push(...splitAddresses(text, maxMailgunRecipients - addresses.length))
+    return addresses
+  })
   if (to.length === 0) throw fields.wrong('to', 'is missing', 'missing')
-  const count = to.length + cc.length + bcc.length
-  if (count > maxMailgunRecipients)
-    throw fields.wrong('to', `has ${count} addresses together with cc and bcc: the maximum is ${maxMailgunRecipients}`)
+  if (to.length + cc.length + bcc.length > maxMailgunRecipients)
+    throw fields.wrong('to', `has more than ${maxMailgunRecipients} addresses together with cc and bcc`)
   const wrong = [...to, ...cc, ...bcc].find((one) => !parseMailbox(one))
   if (wrong !== undefined)
     throw new MailgunRefusal(400, `to parameter is not a valid address. please check documentation: ${wrong.slice(0, 100)}`, 'to')
@@ -196,7 +202,9 @@ function recipientVariablesIn(fields: JsonFields): MailgunMessage['recipientVari
   if (typeof given !== 'object' || Array.isArray(given)) throw fields.wrong(name, 'must be a JSON object')
   const entries = Object.entries(given as Record<string, unknown>)
   if (entries.length > maxMailgunRecipients) throw fields.wrong(name, `has more than ${maxMailgunRecipients} addresses`)
-  return new Map(entries.map(([address, values]) => [address.trim().toLowerCase(), valuesOf(values, `${name}.${address.slice(0, 100)}`)]))
+  // As the recipients are: the domain may be written in Unicode or in ASCII.
+  const keyOf = (address: string) => (parseAddress(address)?.text ?? address).toLowerCase()
+  return new Map(entries.map(([address, values]) => [keyOf(address.trim()), valuesOf(values, `${name}.${address.slice(0, 100)}`)]))
 }
 
 function valuesOf(given: unknown, path: string): Record<string, string> {

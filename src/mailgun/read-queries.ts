@@ -53,6 +53,9 @@ const eventEntries = Object.entries(mailgunEvents) as [WebhookEvent, { event: st
 /** Events of Mailgun's that Postrider does not have; a search for them has an empty result. */
 const absentEvents = ['accepted', 'rejected', 'stored', 'list_member_uploaded', 'list_member_upload_error', 'list_uploaded']
 
+/** A hold is permanent if its reason is a suppression, and a report if it concerns the address. */
+const ofEitherSeverity: readonly WebhookEvent[] = ['MessageHeld', 'MessageBounced']
+
 function kindsIn(event: Filter | undefined, severity: string | undefined): WebhookEvent[] {
   if (severity !== undefined && severity !== 'permanent' && severity !== 'temporary')
     throw wrong('severity', 'must be permanent or temporary')
@@ -60,8 +63,8 @@ function kindsIn(event: Filter | undefined, severity: string | undefined): Webho
   const unknown = event?.values.find((one) => !known.has(one))
   if (unknown !== undefined) throw wrong('event', `has an unknown event: ${unknown.slice(0, 60)}`)
   if (event?.isAll) throw wrong('event', 'is served with OR: an event has one type')
-  // The severity of a MessageHeld depends on the reason of the hold.
-  const isOfSeverity = (kind: WebhookEvent, own: string | undefined) => severity === undefined || own === severity || kind === 'MessageHeld'
+  const isOfSeverity = (kind: WebhookEvent, own: string | undefined) =>
+    severity === undefined || own === severity || ofEitherSeverity.includes(kind)
   return eventEntries.flatMap(([kind, name]) =>
     (event?.values.includes(name.event) ?? true) && isOfSeverity(kind, name.severity) ? [kind] : [],
   )

@@ -7,6 +7,9 @@ import { MailgunRefusal } from './errors.ts'
 import { type MailgunMessage, type MailgunRaw, maxMailgunRecipients } from './read-message.ts'
 import { partsOfRecipient, type RecipientValues, RecipientVariables } from './recipient-variables.ts'
 
+/** Acceptance refuses more. */
+const maxReplyTo = 50
+
 /** With recipient variables, each address in To gets a message of its own. */
 export const messagesOf = ({ recipientVariables, to }: MailgunMessage): number => (recipientVariables ? to.length : 1)
 
@@ -65,7 +68,7 @@ function submissionOf(message: MailgunMessage, to: string[], { messageId, applie
     ...labelsOf(message, Object.fromEntries(appliedTo(message.variables)), messageId),
     scheduledAt: message.scheduledAt,
     vendor: {
-      replyTo: fields.filter(isReplyTo).flatMap(([, value]) => splitAddresses(value)),
+      replyTo: fields.filter(isReplyTo).flatMap(([, value]) => splitAddresses(value, maxReplyTo)),
       bounce: false,
       tracking: message.tracking,
       recipientsPerField: maxMailgunRecipients,

@@ -15,9 +15,15 @@ export interface Member {
   tenantId: string | null
 }
 
+/** `provider`: an account of the identity provider, which replaces the password and the second factor. */
+type SignInMeans = 'password' | 'provider'
+
 interface ListedMember extends Member {
-  /** The member has chosen a password, or signs in with an account of the identity provider. */
+  signsInWith: SignInMeans
+  /** The member has chosen a password. */
   hasPassword: boolean
+  /** The member has signed in with an account of the identity provider, which is bound. */
+  hasAccount: boolean
   hasSecondFactor: boolean
   createdAt: Date
   /** The end of the sign-in link that the member has not used yet; null: it was used. */
@@ -30,6 +36,13 @@ const signInLifeMs = 24 * 3_600_000
 const signInTokenLength = 43
 
 export const tokenHashOf = (token: string): Buffer => createHash('sha256').update(token).digest()
+
+/** Whether passwords and sign-in links work for this member. `passwordSignIn`: the setting, for members of the organisation. */
+export const takesPassword = ({ tenantId }: Pick<Member, 'tenantId'>, passwordSignIn: boolean): boolean =>
+  passwordSignIn || tenantId !== null
+
+const meansOf = (member: Omit<ListedMember, 'signsInWith'>, passwordSignIn: boolean): SignInMeans =>
+  !takesPassword(member, passwordSignIn) || (member.hasAccount && !member.hasPassword) ? 'provider' : 'password'
 
 const insertMember = sql<Member>`
   insert into members (address, tenant_id, role, sign_in_token_hash, sign_in_expires_at, created_at)
@@ -52,15 +65,24 @@ const organisationMembersAmong = sql<{ address: string }>`
   from members
   where tenant_id is null and address = any($1)`
 
-/** $1: only this tenant; null: all. */
-const allMembers = sql<ListedMember>`
-  select address, role, tenant_id as "tenantId", password is not null or openid_subject is not null as "hasPassword",
-    totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt", sign_in_expires_at as "invitedUntil",
-    (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"
+const listedColumns = sql.part`address, role, tenant_id as "tenantId", password is not null as "hasPassword",
+    openid_subject is not null as "hasAccount", totp_confirmed_at is not null as "hasSecondFactor", created_at as "createdAt",
+    sign_in_expires_at as "invitedUntil", (select max(seen_at) from sessions where member_id = members.id) as "lastSeenAt"`
+
+const memberById = sql<Omit<ListedMember, 'signsInWith'>>`
+  select ${listedColumns}
   from members
-  where $1::text is null or tenant_id = $1
+  where id = $1`
+
+const maxListed = 1000
+
+/** $1: only this tenant; null: all. $2: part of the address; empty: any. */
+const allMembers = sql<Omit<ListedMember, 'signsInWith'>>`
+  select ${listedColumns}
+  from members
+  where ($1::text is null or tenant_id = $1) and strpos(address, $2) > 0
   order by address, tenant_id nulls first
-  limit 1000`
+  limit $3`
 
 /** $2: of any tenant or the organisation; otherwise only of $3. */
 const membersByName = sql<Member & { id: number }>`
@@ -152,8 +174,22 @@ function newSignIn({ nowMs, ids }: { nowMs: number; ids: Ids }) {
   return { signInToken, hash: tokenHashOf(signInToken), until: new Date(nowMs + signInLifeMs) }
 }
 
-/** By address; `tenantId` null: of the organisation and every tenant. The first thousand. */
-export const listMembers = (on: Queryable, tenantId: string | null): Promise<ListedMember[]> => on.rows(allMembers, [tenantId])
+/** By address; `tenantId` null: of the organisation and every tenant. `search`: a part of the address. `isCut`: there are more. */
+export async function listMembers(
+  on: Queryable,
+  { tenantId, search = '' }: { tenantId: string | null; search?: string | undefined },
+  passwordSignIn: boolean,
+): Promise<{ members: ListedMember[]; isCut: boolean }> {
+  const found = await on.rows(allMembers, [tenantId, search.trim().toLowerCase(), maxListed + 1])
+  const members = found.slice(0, maxListed).map((one) => ({ ...one, signsInWith: meansOf(one, passwordSignIn) }))
+  return { members, isCut: found.length > maxListed }
+}
+
+export async function signInMeansOf(on: Queryable, memberId: number, passwordSignIn: boolean): Promise<SignInMeans> {
+  const member = await on.first(memberById, [memberId])
+  if (!member) throw noSuchMember()
+  return meansOf(member, passwordSignIn)
+}
 
 const addressesOfTenant = sql<{ address: string }>`
   select address

@@ -19,6 +19,8 @@ export {
   resetMember,
   resetSecondFactor,
   roles,
+  signInMeansOf,
+  takesPassword,
 } from './manage-members.ts'
 export type { AccountChanges, ProvenAccount } from './provider-sign-in.ts'
 export { openSessions, type Session, type Sessions, type SignedIn } from './sessions.ts'

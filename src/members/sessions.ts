@@ -1,7 +1,7 @@
 /** Sign-in by password, one-time link or an identity provider (OpenID Connect), and sessions. A session lives 7 days, and ends earlier after a day without use. */
 import { type Clock, cached, type Ids, Refusal, type Secrets } from '#base'
 import { type Db, sql, type Tx } from '#db'
-import { type Member, tokenHashOf } from './manage-members.ts'
+import { type Member, takesPassword, tokenHashOf } from './manage-members.ts'
 import { checkPassword, hashPassword } from './passwords.ts'
 import { type AccountChanges, memberOfAccount, type ProvenAccount, startProviderSession } from './provider-sign-in.ts'
 import { openSignInThrottle } from './sign-in-throttle.ts'
@@ -11,6 +11,7 @@ import {
   type Device,
   type From,
   type MemberSecrets,
+  onlyMember,
   openDevices,
   prove,
   type SignInProof,
@@ -169,7 +170,7 @@ export interface SessionsDeps {
 
 /** Long because each way to begin, check and end a session is one method. */
 export function openSessions({ db, clock, ids, secrets, passwordSignIn = true }: SessionsDeps): Sessions {
-  const hasPassword = ({ tenantId }: Pick<Member, 'tenantId'>) => passwordSignIn || tenantId !== null
+  const hasPassword = (member: Pick<Member, 'tenantId'>) => takesPassword(member, passwordSignIn)
   const known = cached(clock, (token) => db.first(sessionByToken, [tokenHashOf(token)]))
   const failures = openSignInThrottle(db, clock)
   const devices = openDevices({ ids, secrets })
@@ -195,7 +196,7 @@ export function openSessions({ db, clock, ids, secrets, passwordSignIn = true }:
       known.clear()
       return signedIn
     },
-    proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, ({ id }) => id === memberId)),
+    proveAgain: async ({ memberId, ...given }) => void (await prove(deps, given, onlyMember(memberId, hasPassword))),
     async changePassword(given, onChange) {
       await changePassword(deps, given, onChange)
       known.clear()
@@ -271,9 +272,9 @@ async function changePassword(
   { memberId, token, newPassword, ...given }: Parameters<Sessions['changePassword']>[0],
   onChange: ((tx: Tx) => Promise<void>) | undefined,
 ): Promise<void> {
-  const { db, ids } = deps
+  const { db, ids, hasPassword } = deps
   checkPassword(newPassword, given.address)
-  const member = await prove(deps, given, ({ id }) => id === memberId)
+  const member = await prove(deps, given, onlyMember(memberId, hasPassword))
   if (newPassword.normalize('NFKC') === given.password.normalize('NFKC'))
     throw new Refusal('validation_error', {
       field: 'password',

@@ -143,6 +143,16 @@ export async function checkCode(
   await failures.refuseIfTooMany(all)
 }
 
+/** For `prove`: only this member, who is refused without a password that works. No password could be right, so this counts as no guess. */
+export const onlyMember = (memberId: number, hasPassword: (member: MemberSecrets) => boolean) => (member: MemberSecrets) => {
+  if (member.id !== memberId) return false
+  if (member.password !== null && hasPassword(member)) return true
+  throw new Refusal('permission_denied', {
+    message: 'you sign in with the identity provider, which replaces the password and the second factor',
+    suggestion: 'Change your password and your second factor at the identity provider',
+  })
+}
+
 /** The member with this address and password, among those that pass `isMeant`; throws SeveralMembers if there are several. */
 export async function prove(
   deps: ProofDeps,

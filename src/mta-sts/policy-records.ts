@@ -3,7 +3,7 @@
  * that DNS updates write neither. DNS failures never throw.
  */
 import type { PlatformRecord } from '#domains'
-import { type DnsAnswer, isStsRecord, type Resolver } from '#net'
+import { completeAnswer, type DnsAnswer, isStsRecord, type Resolver } from '#net'
 import type { PolicyStage, Seen, Wish } from './next-stage.ts'
 import { isOwnRecord, policyHostOf, recordNameOf, recordText } from './policy-text.ts'
 
@@ -23,14 +23,14 @@ export async function findPolicyHost({ resolver, hostname, publicHost }: NameFac
   if (alias.kind === 'trouble') return { name: 'unknown', found: [] }
   const aliases = alias.kind === 'found' ? alias.value : []
   if (aliases.some((one) => sameName(one, hostname) || sameName(one, publicHost))) return { name: 'here', found: aliases }
-  const addresses = await resolver.addresses(host, 'fresh')
+  const addresses = completeAnswer(await resolver.addresses(host, 'fresh'))
   if (addresses.kind === 'trouble') return { name: 'unknown', found: aliases }
   if (addresses.kind !== 'found') return { name: aliases.length > 0 ? 'elsewhere' : 'missing', found: aliases }
   const own = await Promise.all([hostname, publicHost].map((one) => resolver.addresses(one, 'fresh')))
   const known = own.flatMap((answer) => (answer.kind === 'found' ? answer.value : []))
   const found = aliases.length > 0 ? aliases : addresses.value
   if (addresses.value.every((one) => known.includes(one))) return { name: 'here', found }
-  return { name: own.some(({ kind }) => kind === 'trouble') ? 'unknown' : 'elsewhere', found }
+  return { name: own.some((answer) => completeAnswer(answer).kind === 'trouble') ? 'unknown' : 'elsewhere', found }
 }
 
 export const findPolicyRecord = (resolver: Resolver, hostname: string): Promise<DnsAnswer<string[]>> =>

@@ -3,7 +3,7 @@
  * the host name. Bounded in addresses and time. A probe that cannot be made, such as behind a closed port 25, has the result `unknown`.
  */
 import { type Clock, sanitiseText } from '#base'
-import type { Resolver } from '#net'
+import { completeAnswer, type Resolver } from '#net'
 import { connect, type Failure } from '#smtp'
 import type { PortFinding } from './next-stage.ts'
 
@@ -23,7 +23,9 @@ const sameName = (one: string, other: string) => one.toLowerCase().replace(/\.$/
 
 /** `domain`: receives mail by the MX host `hostname` alone. */
 export async function probeMailPort(domain: string, hostname: string, deps: ProbeDeps): Promise<PortFinding> {
-  const [mx, found] = await Promise.all([deps.resolver.mx(domain, 'fresh'), deps.resolver.addresses(hostname, 'fresh')])
+  const [mx, answer] = await Promise.all([deps.resolver.mx(domain, 'fresh'), deps.resolver.addresses(hostname, 'fresh')])
+  // Of every address: one that the answer lacks may have another certificate.
+  const found = completeAnswer(answer)
   if (mx.kind === 'trouble' || found.kind === 'trouble') return unknown('the DNS lookup failed')
   if (mx.kind !== 'found') return unknown(`${domain} has no MX record`)
   const other = mx.value.find(({ exchange }) => !sameName(exchange, hostname))

@@ -73,6 +73,8 @@ interface ReadName {
 }
 
 const textOf = ({ labels }: ReadName) => labels.join('.')
+/** The root is `.`, as in a null MX (RFC 7505). */
+const targetOf = (name: ReadName) => textOf(name) || '.'
 const unpacked = ({ labels }: ReadName): Buffer =>
   Buffer.from(`${labels.map((label) => String.fromCharCode(label.length) + label).join('')}\0`, 'latin1')
 
@@ -172,8 +174,8 @@ export function textOfData(type: number, data: Buffer): string | undefined {
   const kind = typeNames.get(type)
   try {
     if (kind === 'A' || kind === 'AAAA') return ipaddr.fromByteArray([...data]).toString()
-    if (kind === 'CNAME') return textOf(nameAt(data, 0))
-    if (kind === 'MX') return `${data.readUInt16BE(0)} ${textOf(nameAt(data, 2))}`
+    if (kind === 'CNAME') return targetOf(nameAt(data, 0))
+    if (kind === 'MX') return `${data.readUInt16BE(0)} ${targetOf(nameAt(data, 2))}`
     return kind === 'TXT' ? textOfStrings(data) : undefined
   } catch {
     return undefined

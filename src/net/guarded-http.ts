@@ -50,6 +50,8 @@ export interface GetOutcome {
   /** The whole body was read. */
   isWhole: boolean
   error: string | null
+  /** As in PostOutcome. */
+  retryAfter?: string | null
   /** The URL is malformed, or leads to an address that is not allowed; no connection was opened. */
   isRefused?: boolean
 }
@@ -148,8 +150,8 @@ export function openPost(deps: PostDeps): Post {
       try {
         line = await openLine(url, withinMs, signal)
         const outgoing = { method: sent ? ('POST' as const) : method, headers, body: sent, maxOctets, closes: true }
-        const { body, statusCode, contentType, isWhole } = await exchange(line, outgoing, signal)
-        return { statusCode, contentType, isWhole, body: sanitiseText(text(body), maxOctets), error: null }
+        const { body, statusCode, contentType, isWhole, retryAfter } = await exchange(line, outgoing, signal)
+        return { statusCode, contentType, isWhole, retryAfter, body: sanitiseText(text(body), maxOctets), error: null }
       } catch (error) {
         const isRefused = error instanceof UrlRefused
         return { statusCode: null, contentType: null, body: null, isWhole: false, error: inWords(error), isRefused }

@@ -11,8 +11,19 @@ import { type Clock, type Ids, openSemaphore } from '#base'
 import { type InPlace, openPlaces } from './dns-places.ts'
 import { answersIn, ask as askServers, isName, lacksEdns, nameOf, type Question, serverOf } from './dns-query.ts'
 
-/** `none`: the name exists without such records. `trouble`: the lookup failed; `code` is SERVFAIL, REFUSED, TIMEOUT or similar. */
-export type DnsAnswer<T> = { kind: 'found'; value: T } | { kind: 'none' } | { kind: 'nxdomain' } | { kind: 'trouble'; code: string }
+/**
+ * `none`: the name exists without such records. `trouble`: the lookup failed; `code` is SERVFAIL, REFUSED, TIMEOUT or similar. `lostCode`: the
+ * lookup of the other address family failed, so that the value may be incomplete.
+ */
+export type DnsAnswer<T> =
+  | { kind: 'found'; value: T; lostCode?: string }
+  | { kind: 'none' }
+  | { kind: 'nxdomain' }
+  | { kind: 'trouble'; code: string }
+
+/** An incomplete answer as a failed lookup, for decisions that need every address. */
+export const completeAnswer = <T>(answer: DnsAnswer<T>): DnsAnswer<T> =>
+  answer.kind === 'found' && answer.lostCode !== undefined ? { kind: 'trouble', code: answer.lostCode } : answer
 
 export interface MxRecord {
   exchange: string
@@ -23,7 +34,7 @@ export interface MxRecord {
 export interface Resolver {
   /** The preferred first, at most 100; the exchange of a null MX is empty. */
   mx(name: string, fresh?: 'fresh'): Promise<DnsAnswer<MxRecord[]>>
-  /** IPv6 and IPv4 addresses alternating, at most 40. For an IP address the answer is the address itself. */
+  /** IPv6 and IPv4 addresses alternating, at most 40; perhaps incomplete. For an IP address the answer is the address itself. */
   addresses(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
   /** Each record with its pieces joined, at most 100. */
   txt(name: string, fresh?: 'fresh'): Promise<DnsAnswer<string[]>>
@@ -188,12 +199,10 @@ async function askAddresses(query: SystemQuery, name: string): Promise<CachedAns
   const failures = [ipv6, ipv4].flatMap((settled) => (settled.status === 'rejected' ? [failed<string[]>(settled.reason)] : []))
   const trouble = failures.find(({ answer }) => answer.kind === 'trouble')
   if (records.length > 0) {
-    const ttlS = Math.min(...records.map(({ ttl }) => ttl))
-    return {
-      answer: { kind: 'found', value: records.map(({ address }) => address) },
-      // A partial answer is good enough to use, but not to cache.
-      lifeMs: trouble ? troubleLifeMs : lifeMsOf(ttlS),
-    }
+    const found = { kind: 'found' as const, value: records.map(({ address }) => address) }
+    // An incomplete answer is good enough for a delivery, but not to cache.
+    if (trouble?.answer.kind === 'trouble') return { answer: { ...found, lostCode: trouble.answer.code }, lifeMs: troubleLifeMs }
+    return { answer: found, lifeMs: lifeMsOf(Math.min(...records.map(({ ttl }) => ttl))) }
   }
   return trouble ?? failures.find(({ answer }) => answer.kind === 'none') ?? failures[0] ?? absent
 }

@@ -1,7 +1,7 @@
 /** Translates emails and attempts to Postal's messages and deliveries. */
 import { createHash } from 'node:crypto'
 import type { AcceptedSubmission } from '#accept'
-import { nextTurn } from '#base'
+import { nextStep } from '#base'
 import type { Attempt, Email, EmailStatus } from '#emails'
 import { fieldText, readFields } from '#mail'
 import type { Activity } from '#tracking'
@@ -71,7 +71,7 @@ export async function messageToPostal(facts: MessageFacts, wanted: ReadonlySet<P
   const shown: Record<string, unknown> = { id: email.number, token: email.id }
   for (const one of wanted) {
     shown[one] = await members[one]()
-    await nextTurn()
+    await nextStep()
   }
   return shown
 }
@@ -113,14 +113,15 @@ function activityToPostal(activity: Activity | undefined) {
 
 /** Octets that become a line of 60 characters. */
 const lineOctets = 45
-const linesAtOnce = 32_768
+/** About a millisecond. */
+const linesAtOnce = 4096
 
 /** Base64 in lines of 60 characters, each with its line end, as Ruby writes it. */
 async function inLines(octets: Buffer): Promise<string> {
   let text = ''
   for (let at = 0; at < octets.length; at += lineOctets * linesAtOnce) {
     text += octets.toString('base64', at, at + lineOctets * linesAtOnce).replace(/.{1,60}/g, '$&\n')
-    await nextTurn()
+    await nextStep()
   }
   return text
 }

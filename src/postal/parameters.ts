@@ -4,7 +4,10 @@ import { parameterError } from './envelope.ts'
 
 export type Parameters = Readonly<Record<string, unknown>>
 
+/** Of a field of a message: more are refused. */
+export const maxAddresses = 50
 const maxAddressText = 1000
+export const maxAddressList = 50_000
 
 /** As Rails has it: null, false, blank text and empty lists. */
 export const isBlank = (value: unknown): boolean =>
@@ -23,11 +26,16 @@ export function textParameter(parameters: Parameters, name: string, maxLength: n
   return text
 }
 
-/** A list of addresses, or text with commas between them; names may be in quotes. Null, empty and absent are the empty list. */
+/**
+ * A list of addresses, or text with commas between them; names may be in quotes. Null, empty and absent are the empty list. Text is read up
+ * to one address more than `maxAddresses`.
+ */
 export function addressesParameter(parameters: Parameters, name: string): string[] {
   const value = parameters[name]
   if (isBlank(value)) return []
-  const list = typeof value === 'string' ? splitAddresses(value) : value
+  if (typeof value === 'string' && value.length > maxAddressList)
+    throw parameterError(`\`${name}\` is longer than ${maxAddressList} characters`)
+  const list = typeof value === 'string' ? splitAddresses(value, maxAddresses) : value
   if (!Array.isArray(list)) throw parameterError(`\`${name}\` must be an array of addresses`)
   return list.map((one: unknown) => {
     if (typeof one !== 'string' || one.length > maxAddressText) throw parameterError(`\`${name}\` must be an array of addresses`)

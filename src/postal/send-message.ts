@@ -3,12 +3,10 @@ import type { Submission } from '#accept'
 import { parseMailbox } from '#mail'
 import { splitAddresses, withoutSpaces } from '#vendors'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesParameter, isBlank, type Parameters, textParameter } from './parameters.ts'
+import { addressesParameter, isBlank, maxAddresses, maxAddressList, type Parameters, textParameter } from './parameters.ts'
 
-const maxAddresses = 50
 const maxBodyLength = 5_242_880
 const maxTagLength = 255
-const maxAddressList = 50_000
 
 /** Fields that the request's own parameters give, or that Postrider writes. Postal overwrites most of them too. */
 const writtenFields = new Set([
@@ -68,7 +66,7 @@ function replyToOf(parameters: Parameters): string[] {
   const value = parameters.reply_to
   return Array.isArray(value)
     ? addressesParameter(parameters, 'reply_to')
-    : splitAddresses(textParameter(parameters, 'reply_to', maxAddressList) ?? '')
+    : splitAddresses(textParameter(parameters, 'reply_to', maxAddressList) ?? '', maxAddresses)
 }
 
 /** The domain of `from` always decides, so a Sender field of another address could not be authenticated. */

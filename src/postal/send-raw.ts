@@ -3,9 +3,8 @@ import type { RawSubmission } from '#accept'
 import { fieldText, parseMailbox, readFields, readRaw } from '#mail'
 import { withoutSpaces } from '#vendors'
 import { PostalRefusal, parameterError } from './envelope.ts'
-import { addressesParameter, isBlank, type Parameters, textParameter } from './parameters.ts'
+import { addressesParameter, isBlank, maxAddresses, type Parameters, textParameter } from './parameters.ts'
 
-const maxAddresses = 50
 const maxAddressLength = 1000
 const maxDataLength = 40_000_000
 const maxTagLength = 255
@@ -19,8 +18,9 @@ const missing = (name: string) => parameterError(`\`${name}\` parameter is requi
  */
 export function readSendRaw(parameters: Parameters): RawSubmission {
   if (!Array.isArray(parameters.rcpt_to)) throw missing('rcpt_to')
-  const to = addressesParameter(parameters, 'rcpt_to').map((text) => parseMailbox(text)?.address.text ?? text)
-  if (to.length > maxAddresses) throw parameterError(`\`rcpt_to\` has more than ${maxAddresses} addresses`)
+  const given = addressesParameter(parameters, 'rcpt_to')
+  if (given.length > maxAddresses) throw parameterError(`\`rcpt_to\` has more than ${maxAddresses} addresses`)
+  const to = given.map((text) => parseMailbox(text)?.address.text ?? text)
   if (to.length === 0) throw new PostalRefusal('NoRecipients', 'There are no recipients defined to receive this message')
   if (isBlank(parameters.mail_from)) throw missing('mail_from')
   if (isBlank(parameters.data)) throw missing('data')

@@ -64,7 +64,7 @@ describe('lists of addresses as text', () => {
     ['"Last, First" <a@b.example>,c@d.example,', ['"Last, First" <a@b.example>', 'c@d.example']],
     ['"a\\", b" <a@b.example>', ['"a\\", b" <a@b.example>']],
     ['', []],
-  ])('%s', (text, parts) => expect(splitAddresses(text)).toEqual(parts))
+  ])('%s', (text, parts) => expect(splitAddresses(text, 50)).toEqual(parts))
 
   test('joined parts without commas are split again', () => {
     const part = fc
@@ -73,8 +73,15 @@ describe('lists of addresses as text', () => {
       .filter((one) => one !== '')
     fc.assert(
       fc.property(fc.array(part), (parts) => {
-        expect(splitAddresses(parts.join(','))).toEqual(parts)
+        expect(splitAddresses(parts.join(','), parts.length)).toEqual(parts)
       }),
     )
+  })
+
+  test('a hostile list ends after one address more than the maximum', () => {
+    expect(splitAddresses('a,'.repeat(100_000), 50)).toEqual(Array.from({ length: 51 }, () => 'a'))
+    const send = (length: number) => () => readSendMessage({ to: 'a,'.repeat(length) })
+    expect(send(24_000)).toThrow('maximum number of To addresses')
+    expect(send(26_000)).toThrow('`to` is longer than 50000 characters')
   })
 })

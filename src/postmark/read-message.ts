@@ -27,7 +27,7 @@ const streamForm = /^[a-z0-9][a-z0-9-]*$/
 export function readPostmarkEmail(body: unknown): Submission {
   const fields = new JsonFields(body, '', refusePostmarkField)
   const from = fields.needed('From', maxAddressLength)
-  const [to, cc, bcc] = (['To', 'Cc', 'Bcc'] as const).map((name) => splitAddresses(fields.text(name, maxAddressList) ?? ''))
+  const [to, cc, bcc] = (['To', 'Cc', 'Bcc'] as const).map((name) => splitAddresses(fields.text(name, maxAddressList) ?? '', maxRecipients))
   const recipients = [to, cc, bcc].reduce((sum, list) => sum + (list?.length ?? 0), 0)
   if (recipients === 0) throw new PostmarkRefusal(300, "Zero recipients specified. The 'To' field is missing.")
   if (recipients > maxRecipients) throw new PostmarkRefusal(300, `A message has more than ${maxRecipients} recipients.`)
@@ -48,7 +48,7 @@ export function readPostmarkEmail(body: unknown): Submission {
     attachments: fields.objects('Attachments', maxAttachments).map(attachmentOf),
     metadata: { ...metadataOf(fields), ...(stream === undefined ? {} : { [postmarkStreamKey]: stream }) },
     vendor: {
-      replyTo: splitAddresses(fields.text('ReplyTo', maxAddressList) ?? ''),
+      replyTo: splitAddresses(fields.text('ReplyTo', maxAddressList) ?? '', maxRecipients),
       bounce: false,
       tracking: { opens: fields.flag('TrackOpens'), clicks: clicksOf(fields) },
     },

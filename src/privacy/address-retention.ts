@@ -1,7 +1,7 @@
 /** Days after which the addresses of a tenant are hashed. Contents, which repeat the addresses, are kept no longer. */
 import { wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
-import { getTenant } from '#tenants'
+import { getTenant, isOfTenant } from '#tenants'
 import { maxContentDays } from './manage-retention.ts'
 
 export interface AddressRetention {
@@ -33,7 +33,8 @@ const saveRetention = sql`
 
 const shortest = sql<{ hashDays: number | null; changedAt: Date | null }>`
   select min(hash_days) as "hashDays", max(changed_at) as "changedAt"
-  from tenant_address_retention`
+  from tenant_address_retention
+  where ${isOfTenant}`
 
 /** The row stays, because searches look for hashes as long as there may be some. */
 const endRetention = sql`
@@ -67,7 +68,7 @@ export const mayHaveHashes = async (on: Queryable, tenantId: string | null): Pro
 export const listAddressRetentions = (on: Queryable, afterTenant: string, most: number): Promise<AddressRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
 
-/** The shortest of all tenants, which calls that concern no single tenant follow. */
+/** The shortest of the tenants that exist, which calls that concern no single tenant follow. */
 export async function findShortestHashing(on: Queryable): Promise<AddressRetention | undefined> {
   const { hashDays = null, changedAt = null } = (await on.first(shortest)) ?? {}
   return hashDays === null || changedAt === null ? undefined : { tenantId: '', hashDays, changedAt }

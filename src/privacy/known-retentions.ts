@@ -17,7 +17,7 @@ export class KnownRetentions {
     this.#clock = clock
   }
 
-  /** Days by tenant; '' is the shortest retention of all tenants. */
+  /** Days by tenant; '' is the shortest retention of the tenants that exist. */
   async daysOf(tenantIds: ReadonlySet<string>): Promise<ReadonlyMap<string, number>> {
     const nowMs = this.#clock.monotonicMs()
     if (nowMs - this.#sinceMs >= keptMs) {

@@ -1,7 +1,7 @@
 /** The retention of contents that a tenant has of its own. The hashing of its addresses and the retention of its records may shorten it. */
 import { wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
-import { getTenant } from '#tenants'
+import { getTenant, isOfTenant } from '#tenants'
 
 export const maxContentDays = 3650
 
@@ -42,7 +42,7 @@ const someRetentions = sql<TenantRetention>`
 
 const shortest = sql<{ contentDays: number | null; changedAt: Date | null }>`
   select min("contentDays") as "contentDays", max("changedAt") as "changedAt"
-  from (${retentions} group by tenant_id) as effective`
+  from (${retentions} where ${isOfTenant} group by tenant_id) as effective`
 
 /** The second part reads all retentions only if '' is asked for. */
 const retentionsAmong = sql<KnownRetention>`
@@ -50,7 +50,7 @@ const retentionsAmong = sql<KnownRetention>`
   from (${retentions} where tenant_id = any($1::text[]) group by tenant_id) as wanted
   union all
   select '', min("contentDays")
-  from (${retentions} where '' = any($1::text[]) group by tenant_id) as effective
+  from (${retentions} where '' = any($1::text[]) and ${isOfTenant} group by tenant_id) as effective
   having count(*) > 0`
 
 const saveRetention = sql`
@@ -79,11 +79,11 @@ export async function setContentDays(tx: Tx, tenantId: string, days: number | nu
 export const listRetentions = (on: Queryable, afterTenant: string, most: number): Promise<TenantRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
 
-/** Of these tenants; '' is the shortest retention of all. */
+/** Of these tenants; '' is the shortest retention of the tenants that exist. */
 export const listRetentionsAmong = (on: Queryable, tenantIds: readonly string[]): Promise<KnownRetention[]> =>
   on.rows(retentionsAmong, [tenantIds])
 
-/** The shortest retention that a tenant has, which calls that concern no single tenant follow. */
+/** The shortest retention of the tenants that exist, which calls that concern no single tenant follow. */
 export async function findShortestRetention(on: Queryable): Promise<TenantRetention | undefined> {
   const { contentDays = null, changedAt = null } = (await on.first(shortest)) ?? {}
   return contentDays === null || changedAt === null ? undefined : { tenantId: '', contentDays, changedAt }

@@ -39,7 +39,7 @@ interface TenantSetting {
 interface Settings<Setting extends TenantSetting> {
   /** In order of the tenants' ids, after this one. */
   list: (afterTenant: string, most: number) => Promise<Setting[]>
-  /** The shortest of all tenants, as the setting of tenant ''. */
+  /** The shortest of the tenants that exist, as the setting of tenant ''. */
   findShortest: () => Promise<Setting | undefined>
   placesOf: (setting: Setting, nowMs: number) => readonly Place[]
 }

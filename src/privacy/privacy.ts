@@ -15,6 +15,7 @@ export {
   isContentHiddenFrom,
   setContentAudience,
 } from './content-visibility.ts'
+export { endUnneededSettings } from './ended-settings.ts'
 export { KnownRetentions } from './known-retentions.ts'
 export { LogRetention } from './log-retention.ts'
 export { getContentDays, maxContentDays, setContentDays } from './manage-retention.ts'

@@ -1,7 +1,7 @@
 /** Days after which the records of a tenant's emails are reduced. Contents are kept no longer. */
 import { wrongField } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
-import { getTenant } from '#tenants'
+import { getTenant, isOfTenant } from '#tenants'
 import { maxContentDays } from './manage-retention.ts'
 
 export interface RecordRetention {
@@ -24,7 +24,8 @@ const someRetentions = sql<RecordRetention>`
 
 const shortest = sql<{ recordDays: number | null; changedAt: Date | null }>`
   select min(record_days) as "recordDays", max(changed_at) as "changedAt"
-  from tenant_record_retention`
+  from tenant_record_retention
+  where ${isOfTenant}`
 
 const saveRetention = sql`
   insert into tenant_record_retention (tenant_id, record_days, changed_at)
@@ -52,7 +53,7 @@ export async function setRecordDays(tx: Tx, tenantId: string, days: number | nul
 export const listRecordRetentions = (on: Queryable, afterTenant: string, most: number): Promise<RecordRetention[]> =>
   on.rows(someRetentions, [afterTenant, most])
 
-/** The shortest of all tenants, which calls that concern no single tenant follow. */
+/** The shortest of the tenants that exist, which calls that concern no single tenant follow. */
 export async function findShortestRecords(on: Queryable): Promise<RecordRetention | undefined> {
   const { recordDays = null, changedAt = null } = (await on.first(shortest)) ?? {}
   return recordDays === null || changedAt === null ? undefined : { tenantId: '', recordDays, changedAt }

@@ -35,6 +35,7 @@ export {
   findReceived,
   forgetForwardTarget,
   getReceived,
+  getReceivedOctets,
   getReceivedRaw,
   listReceivedOf,
   type ReceivedCopies,

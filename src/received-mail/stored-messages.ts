@@ -89,6 +89,11 @@ const messagesById = sql<ReceivedMail>`
   from unnest($1::text[], $2::text[]) as wanted (wanted_tenant, wanted_id)
   join received_messages on tenant_id = wanted_tenant and id = wanted_id`
 
+const sizeById = sql<{ sizeOctets: number }>`
+  select size_octets as "sizeOctets"
+  from received_messages
+  where tenant_id = $1 and id = $2`
+
 const rawById = sql<{ raw: Buffer }>`
   select raw
   from received_messages
@@ -105,22 +110,28 @@ const forwardedSinceTime = sql<{ copies: number }>`
   where tenant_id = $1 and received_at > $2`
 
 const deleteOlder = sql`
-  delete from received_messages
-  where (tenant_id, id) in (
+  with old as materialized (
     select tenant_id, id
     from received_messages
     where received_at < $1
     order by received_at
-    limit $2)`
+    limit $2
+  )
+  delete from received_messages as message
+  using old
+  where message.tenant_id = old.tenant_id and message.id = old.id`
 
 const deleteOlderOf = sql`
-  delete from received_messages
-  where tenant_id = $1 and id in (
-    select id
+  with old as materialized (
+    select tenant_id, id
     from received_messages
     where tenant_id = $1 and received_at < $2
     order by received_at
-    limit $3)`
+    limit $3
+  )
+  delete from received_messages as message
+  using old
+  where message.tenant_id = old.tenant_id and message.id = old.id`
 
 const noteErasure = sql`
   insert into received_erasures (tenant_id)
@@ -133,12 +144,15 @@ const erasures = sql<{ tenantId: string }>`
   limit 100`
 
 const deleteSomeOf = sql`
-  delete from received_messages
-  where tenant_id = $1 and id in (
-    select id
+  with erased as materialized (
+    select tenant_id, id
     from received_messages
     where tenant_id = $1
-    limit $2)`
+    limit $2
+  )
+  delete from received_messages as message
+  using erased
+  where message.tenant_id = erased.tenant_id and message.id = erased.id`
 
 /** Another process that deletes the same messages leaves no message for this one before it commits. */
 const endErasure = sql`
@@ -156,15 +170,18 @@ const messagesOfPerson = sql<ReceivedCopies>`
 
 /** The copies themselves are emails, and erased as such. */
 const forgetTarget = sql`
-  update received_messages
-  set forwarded = (
-    select jsonb_agg(case when lower(copy ->> 'to') = $1 then copy || '{"to": ""}' else copy end order by nth)
-    from jsonb_array_elements(forwarded) with ordinality as copies (copy, nth))
-  where (tenant_id, id) in (
+  with forwarded_there as materialized (
     select distinct tenant_id, id
     from received_messages, jsonb_array_elements(forwarded) as copy
     where ($2::text is null or tenant_id = $2) and lower(copy ->> 'to') = $1
-    limit $3)`
+    limit $3
+  )
+  update received_messages as message
+  set forwarded = (
+    select jsonb_agg(case when lower(copy ->> 'to') = $1 then copy || '{"to": ""}' else copy end order by nth)
+    from jsonb_array_elements(message.forwarded) with ordinality as copies (copy, nth))
+  from forwarded_there
+  where message.tenant_id = forwarded_there.tenant_id and message.id = forwarded_there.id`
 
 const deleteMessages = sql<ReceivedCopies>`
   delete from received_messages
@@ -223,6 +240,13 @@ export async function getReceived(on: Queryable, tenantId: string, id: string): 
   const found = await on.first(messageById, [tenantId, known(id)])
   if (!found) throw noSuchMessage(id)
   return found
+}
+
+/** The size of the message as received. Refuses `not_found`. */
+export async function getReceivedOctets(on: Queryable, tenantId: string, id: string): Promise<number> {
+  const found = await on.first(sizeById, [tenantId, known(id)])
+  if (!found) throw noSuchMessage(id)
+  return found.sizeOctets
 }
 
 /** The octets as received. Refuses `not_found`. */

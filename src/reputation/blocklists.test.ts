@@ -50,7 +50,7 @@ describe('an answer of a list', () => {
     [
       'a refusal of this resolver',
       { listed: found('127.255.255.254'), absent: found('127.255.255.254'), address: found('127.255.255.254') },
-      { kind: 'ignored', why: 'it refuses this resolver (127.255.255.254)' },
+      { kind: 'silent', why: 'it refuses this resolver (127.255.255.254)' },
     ],
     ['no answer', { address: trouble }, { kind: 'silent', why: 'no answer (SERVFAIL)' }],
   ])('%s', (_, given, verdict) => {

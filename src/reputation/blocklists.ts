@@ -19,7 +19,7 @@ const testEntries = {
   ipv6: { listed: blocklistName('::ffff:7f00:2'), absent: blocklistName('::ffff:7f00:1') },
 } as const
 
-/** `ignored`: the list works wrongly or refuses this resolver. `silent`: it did not answer. */
+/** `ignored`: the list works wrongly. `silent`: it did not answer, or refuses this resolver. */
 type BlocklistVerdict =
   | { kind: 'listed'; codes: string[] }
   | { kind: 'clear' }
@@ -41,7 +41,7 @@ function listingOf(answer: Answer): Listing {
   if (answer.kind !== 'found') return { kind: 'absent' }
   const codes = answer.value.filter(isCode).slice(0, maxCodes).sort()
   if (codes.length === 0) return { kind: 'ignored', why: 'its answers are outside 127.0.0.0/8' }
-  if (codes.every(isError)) return { kind: 'ignored', why: `it refuses this resolver (${codes.join(', ')})` }
+  if (codes.every(isError)) return { kind: 'silent', why: `it refuses this resolver (${codes.join(', ')})` }
   return { kind: 'codes', codes: codes.filter((code) => !isError(code)) }
 }
 

@@ -41,6 +41,12 @@ const dropOwn = sql`
   where tenant_id = $1 and request_logs.at between $4 and $5 and request_logs.at = ended.at and request_logs.request_id = ended.request_id
     and bodies is not null`
 
+const anyShared = sql`
+  select
+  from request_log_bodies
+  where tenant_id = $1
+  limit 1`
+
 const spanOf = (rows: readonly { at: Date }[]) => [rows[0]?.at, rows.at(-1)?.at]
 
 const entriesWithBodies = sql<{ rows: number; oldest: Date | null }>`
@@ -73,3 +79,6 @@ export async function removeOwnBodies(
 /** The entries of a tenant whose bodies are stored. */
 export const countBodiesLeft = async (on: Queryable, tenantId: string): Promise<{ rows: number; oldest: Date | null }> =>
   (await on.first(entriesWithBodies, [tenantId])) ?? { rows: 0, oldest: null }
+
+export const hasSharedBodies = async (on: Queryable, tenantId: string): Promise<boolean> =>
+  (await on.first(anyShared, [tenantId])) !== undefined

@@ -2,15 +2,17 @@
 import { type Queryable, sql } from '#db'
 
 const dropOld = sql`
-  delete from request_logs
-  using (
-    select at, request_id
+  with old as materialized (
+    select tenant_id, at, request_id
     from request_logs
     where tenant_id = $1 and at < $2
     order by at, request_id
     limit $3
-  ) as old
-  where tenant_id = $1 and request_logs.at < $2 and request_logs.at = old.at and request_logs.request_id = old.request_id`
+  )
+  delete from request_logs as entry
+  using old
+  -- The time leaves out the younger partitions.
+  where entry.tenant_id = old.tenant_id and entry.at = old.at and entry.at < $2 and entry.request_id = old.request_id`
 
 const entriesLeft = sql<{ rows: number; oldest: Date | null }>`
   select count(*)::integer as rows, min(at) as oldest

@@ -45,6 +45,9 @@ function decoded(path: string): string {
   }
 }
 
+/** A `+` of a query that was not percent-encoded is logged as a space. */
+const withPluses = (details: string) => details.replaceAll(' ', '+')
+
 /** Finds the address in a text, in full or cut off at the text's end, in any JSON escaping. */
 type Names = (text: string) => boolean
 
@@ -101,19 +104,24 @@ export async function eraseFromLogs(
 ): Promise<number> {
   let erased = 0
   let last: StoredEntry | undefined
-  const naming: Naming = new Map()
+  let naming: Naming = new Map()
   const names = namesOf(address)
   do {
     const entries = await db.rows(nextEntries, [tenantId, last?.at ?? null, last?.requestId ?? null, atOnce])
-    erased += await db.transaction(async (tx) => {
-      await eraseShared(tx, entries, { names, secrets, naming })
+    const page = await db.transaction(async (tx) => {
+      // Kept with the commit only: after a deadlock this begins again, and must write the bodies again.
+      const found: Naming = new Map(naming)
+      await eraseShared(tx, entries, { names, secrets, naming: found })
       const isNaming = ({ requestId: id, at, path, details, sharedId, sharedNth, bodies }: StoredEntry) =>
-        [decoded(path), details].some(names) ||
-        naming.get(sharedId ?? '')?.[sharedNth ?? 0] ||
+        [decoded(path), details, withPluses(details)].some(names) ||
+        found.get(sharedId ?? '')?.[sharedNth ?? 0] ||
         (bodies !== null && openPairs({ id, at, bodies }, secrets).some((pair) => isNamedIn(pair, names)))
-      const found = entries.filter(isNaming)
-      return found.length === 0 ? 0 : tx.run(dropEntries, [found.map((one) => one.at), found.map((one) => one.requestId)])
+      const due = entries.filter(isNaming)
+      const dropped = due.length === 0 ? 0 : await tx.run(dropEntries, [due.map((one) => one.at), due.map((one) => one.requestId)])
+      return { dropped, found }
     })
+    erased += page.dropped
+    naming = page.found
     last = entries.length < atOnce ? undefined : entries.at(-1)
   } while (last)
   return erased

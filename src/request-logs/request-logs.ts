@@ -10,7 +10,14 @@ import type { NewEntry, NumberedEntry } from './log-entry.ts'
 import { insertLogs, logTables } from './log-store.ts'
 import type { HeldBody } from './redact.ts'
 
-export { beforeFirstEntry, countBodiesLeft, type LogPlace, removeOwnBodies, removeSharedBodies } from './body-retention.ts'
+export {
+  beforeFirstEntry,
+  countBodiesLeft,
+  hasSharedBodies,
+  type LogPlace,
+  removeOwnBodies,
+  removeSharedBodies,
+} from './body-retention.ts'
 export { countEntriesLeft, removeOldEntries } from './entry-retention.ts'
 export { eraseFromLogs } from './erase.ts'
 export { countCallsWithAddresses, hashAddressesOfLogs } from './hash-addresses.ts'

@@ -6,11 +6,12 @@ import { type Clock, emailIdTimeMs, type Ids, pause } from '#base'
 import { type ClassificationName, classification, suppresses } from '#bounces'
 import { type Db, type Tx, withPartitions } from '#db'
 import type { DkimVerdict } from '#dkim'
-import { appendAttempt, changeStatus, type Email, findEmail, isErased, queuedStatuses } from '#emails'
+import { appendAttempt, changeStatus, type Email, findEmail, isErased, isForwardedCopy, queuedStatuses } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
 import { findQueued, getTestClockOffsetMs } from '#spool'
 import { suppress } from '#suppressions'
 import type { Tenants } from '#tenants'
+import { type OwnFailure, ownFailure } from './own-recipient.ts'
 import { addReport, complaintKey, hasReport, type ReportRecord, returnTables } from './processed-reports.ts'
 import { type Heading, legible, type ReceivedReport, replyCodeOf } from './report-summary.ts'
 
@@ -48,11 +49,14 @@ export async function bounce(
 ): Promise<Effect> {
   const email = await findRecorded(deps, emailId)
   if (!email) return 'no email found'
+  const failure = ownFailure(report, email.recipient)
+  if (!failure) return 'nothing follows'
   // Read here, after the delivery that was waited for.
   const nowMs = deps.clock.nowMs()
   const at = new Date(nowMs)
   const clockOffsetMs = await aheadOf(deps, email)
-  const facts = factsOf(email, report)
+  const facts = factsOf(email, failure.report)
+  const mustSuppress = isOwnFault(failure) && !isErased(email)
   const record: ReportRecord = { ...refOf(email), key: heading.key, kind: 'bounce', matchedBy: 'return path', at }
   return commit(deps, email, async (tx) => {
     if (await hasReport(tx, record)) return 'repeated'
@@ -76,6 +80,7 @@ export async function bounce(
           classificationCode: classification(facts.classification),
           enhanced,
           remoteHost,
+          suppressed: mustSuppress,
           was: 'sent',
           simulated: email.test,
           ...simulatedAt(nowMs, clockOffsetMs),
@@ -90,11 +95,14 @@ export async function bounce(
         },
       },
     ])
-    const isTheirFault = report.permanent && suppresses(facts.classification) && (report.fault === null || report.fault === 'recipient')
-    if (isTheirFault && !isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at, emailId }])
+    if (mustSuppress) await suppress(tx, [{ ...recipientOf(email), reason: 'bounce', at, emailId }])
     return 'bounced'
   })
 }
+
+/** Only the failure of the recipient's own address suppresses it. */
+const isOwnFault = ({ report: { permanent, classification: name, fault }, isOwn }: OwnFailure) =>
+  isOwn && permanent && suppresses(nameOf(name)) && (fault === null || fault === 'recipient')
 
 export interface ReportEvidence {
   matchedBy: 'return path' | 'trace header'
@@ -113,9 +121,11 @@ export async function complain(deps: EffectDeps, emailId: string, proof: ReportE
     simulated: email.test,
     ...simulatedAt(deps.nowMs, await aheadOf(deps, email)),
   }
+  // A complaint about a forwarded copy is about its author, a stranger, who could otherwise stop the route.
+  const mustSuppress = !isErased(email) && !(await isForwardedCopy(deps.db, email))
   return commit(deps, email, async (tx) => {
     if (!(await addReport(tx, { ...refOf(email), key: complaintKey, kind: 'complaint', matchedBy: proof.matchedBy, at }))) return 'repeated'
-    if (!isErased(email)) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at, emailId }])
+    if (mustSuppress) await suppress(tx, [{ ...recipientOf(email), reason: 'complaint', at, emailId }])
     await appendEvents(tx, [{ ...refOf(email), kind: 'ComplaintReceived', at, data }])
     return 'complaint'
   })

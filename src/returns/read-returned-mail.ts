@@ -4,7 +4,7 @@
  */
 import { type Unjudged, unjudged } from '#dkim'
 import { readMessage, traceHeaderField } from '#mail'
-import { type Heading, headingOf, type ReceivedReport } from './report-summary.ts'
+import { type Heading, headingOf, type ReceivedReport, type RecipientReport } from './report-summary.ts'
 
 export interface Reading {
   report: ReceivedReport
@@ -21,7 +21,7 @@ export interface Names {
   texts: readonly string[]
 }
 
-export type ReadReport = (octets: Uint8Array) => ReceivedReport
+export type ReadReport = (octets: Uint8Array, hasNullSender: boolean | undefined) => ReceivedReport
 
 /** Fields of the report and of the original message, one line each: no known program folds these values. */
 const namingFields = new RegExp(`^(?:Original-Mail-From|Return-Path|${traceHeaderField}):[^\\r\\n]{0,1000}`, 'gim')
@@ -32,28 +32,43 @@ const maxLikenesses = 100
 const maxFields = 1_000
 const maxReasonLength = 4_000
 const maxNameLength = 1_000
+/** An email has one recipient; a report names more of a group. */
+const maxRecipients = 50
 
-export function readingOf(octets: Buffer, atMs: number, readReport: ReadReport): Reading {
-  const report = briefly(readReport(octets))
+export interface ReadingFacts {
+  atMs: number
+  /** The envelope sender is the null reverse-path; undefined if the reader does not use it. */
+  hasNullSender?: boolean | undefined
+}
+
+export function readingOf(octets: Buffer, { atMs, hasNullSender }: ReadingFacts, readReport: ReadReport): Reading {
+  const report = briefly(readReport(octets, hasNullSender))
   const heading = headingOf(octets)
   const domain = heading.from.slice(heading.from.lastIndexOf('@') + 1)
   const complaint = report.kind === 'complaint' ? { names: namesIn(octets), dkim: unjudged(octets, domain, atMs) } : null
   return { report, heading, complaint }
 }
 
-/** Omits the original message and the facts about other recipients. */
+/** Omits the original message. */
 const briefly = (report: ReceivedReport): ReceivedReport => ({
   kind: report.kind,
-  recipient: report.recipient?.slice(0, maxNameLength) ?? null,
-  status: report.status,
-  classification: report.classification,
-  classificationCode: report.classificationCode,
-  fault: report.fault,
-  permanent: report.permanent,
+  ...factsOf(report),
+  ...(report.recipients && {
+    recipients: report.recipients.slice(0, maxRecipients).map((one) => ({ ...factsOf(one), action: one.action })),
+  }),
   originalMessageId: report.originalMessageId?.slice(0, maxNameLength) ?? null,
-  reason: report.reason?.slice(0, maxReasonLength) ?? null,
   reportingMta: report.reportingMta?.slice(0, maxNameLength) ?? null,
   unread: report.unread ?? false,
+})
+
+const factsOf = (one: Omit<RecipientReport, 'action'>) => ({
+  recipient: one.recipient?.slice(0, maxNameLength) ?? null,
+  status: one.status,
+  classification: one.classification,
+  classificationCode: one.classificationCode,
+  fault: one.fault,
+  permanent: one.permanent,
+  reason: one.reason?.slice(0, maxReasonLength) ?? null,
 })
 
 function namesIn(octets: Buffer): Names {

@@ -14,23 +14,30 @@ export interface ReceivedMessageDeps {
 
 const maxVerifyMs = 10_000
 
+export interface ReportSender {
+  /** Of the client; empty without a connection. */
+  address: string
+  /** The envelope sender is the null reverse-path. */
+  hasNullSender: boolean
+}
+
 export class ReceivedMessage {
   readonly #deps: ReceivedMessageDeps
   readonly #octets: Buffer
-  readonly #address: string
+  readonly #sender: ReportSender
   #reading: Promise<Reading> | undefined
   #verdict: Promise<DkimVerdict> | undefined
 
-  /** `address` of the client that sent it; empty without a connection. */
-  constructor(deps: ReceivedMessageDeps, octets: Buffer, address: string) {
+  constructor(deps: ReceivedMessageDeps, octets: Buffer, sender: ReportSender) {
     this.#deps = deps
     this.#octets = octets
-    this.#address = address
+    this.#sender = sender
   }
 
   /** Rejects if the message cannot be read now. */
   reading(): Promise<Reading> {
-    this.#reading ??= this.#deps.read(this.#octets, { atMs: this.#deps.clock.nowMs(), network: networkOf(this.#address) })
+    const { address, hasNullSender } = this.#sender
+    this.#reading ??= this.#deps.read(this.#octets, { atMs: this.#deps.clock.nowMs(), hasNullSender, network: networkOf(address) })
     return this.#reading
   }
 

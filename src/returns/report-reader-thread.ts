@@ -6,6 +6,6 @@ import { readReport } from '#bounces'
 import { type Reading, readingOf } from './read-returned-mail.ts'
 import type { ToRead } from './report-reader.ts'
 
-serveTasks(({ octets, atMs }: ToRead): { result: Reading } => ({
-  result: readingOf(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength), atMs, readReport),
+serveTasks(({ octets, ...facts }: ToRead): { result: Reading } => ({
+  result: readingOf(Buffer.from(octets.buffer, octets.byteOffset, octets.byteLength), facts, readReport),
 }))

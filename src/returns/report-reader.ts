@@ -4,16 +4,14 @@
  */
 import { type Clock, type Log, openThread } from '#base'
 import { openWaiting } from './fair-report-queue.ts'
-import { type Reading, type ReadReport, readingOf } from './read-returned-mail.ts'
+import { type Reading, type ReadingFacts, type ReadReport, readingOf } from './read-returned-mail.ts'
 
 /** A message, for the thread that reads it. */
-export interface ToRead {
+export interface ToRead extends ReadingFacts {
   octets: Uint8Array
-  atMs: number
 }
 
-export interface ReadFacts {
-  atMs: number
+export interface ReadFacts extends ReadingFacts {
   /** The sender's network. */
   network: string
 }
@@ -46,9 +44,8 @@ const idleMs = 600_000
 /** The octets of the message are stored outside the heap. */
 const maxHeapMebibytes = 256
 
-interface Job<Result> {
+interface Job<Result> extends ReadingFacts {
   octets: Buffer
-  atMs: number
   done(reading: Result): void
   postpone(why: Error): void
 }
@@ -56,8 +53,8 @@ interface Job<Result> {
 /** Reads on this thread, for the simulator's reports, which Postrider wrote itself. */
 export const readHere =
   (readReport: ReadReport): Read =>
-  async (octets, { atMs }) =>
-    readingOf(octets, atMs, readReport)
+  async (octets, facts) =>
+    readingOf(octets, facts, readReport)
 
 export const openReader = (deps: ReaderDeps, bounds: Partial<ReaderBounds> = {}): Reader<Reading> =>
   openReaderOf<Reading>(new URL('./report-reader-thread.ts', import.meta.url), deps, bounds)
@@ -71,12 +68,12 @@ export function openReaderOf<Result>(file: URL, { clock, log }: ReaderDeps, boun
   let isStopped = false
 
   const readOne = async (job: Job<Result>) => {
-    const { octets, atMs } = job
+    const { octets, atMs, hasNullSender } = job
     const beganMs = clock.monotonicMs()
     try {
       const copy = new Uint8Array(octets)
       // The queue has already decided the order.
-      job.done(await thread.run('reports', { octets: copy, atMs }, [copy.buffer]))
+      job.done(await thread.run('reports', { octets: copy, atMs, hasNullSender }, [copy.buffer]))
     } catch (error) {
       log.warn({ err: error, octets: octets.length, ms: Math.round(clock.monotonicMs() - beganMs) }, 'failed to read a report')
       job.postpone(error as Error)
@@ -90,11 +87,12 @@ export function openReaderOf<Result>(file: URL, { clock, log }: ReaderDeps, boun
     isReading = false
   }
 
-  const read: ReadWith<Result> = (octets, { atMs, network }) =>
+  const read: ReadWith<Result> = (octets, { atMs, hasNullSender, network }) =>
     new Promise((resolve, reject) => {
       const job: Job<Result> = {
         octets,
         atMs,
+        hasNullSender,
         done(reading) {
           cancel()
           resolve(reading)

@@ -4,18 +4,25 @@
 import { createHash } from 'node:crypto'
 import { parseMailbox, readMessage } from '#mail'
 
-/** As returned by `readReport` of the module `bounces`. */
-export interface ReceivedReport {
-  kind: 'bounce' | 'delay' | 'complaint' | 'auto-reply' | 'other'
+export interface RecipientReport {
   recipient: string | null
+  /** failed, delayed, delivered, relayed, expanded. */
+  action: string
   /** Enhanced status code. */
   status: string | null
   classification: string | null
   classificationCode: number | null
   fault: string | null
   permanent: boolean
-  originalMessageId: string | null
   reason: string | null
+}
+
+/** As returned by `readReport` of the module `bounces`, with the facts of the first recipient. */
+export interface ReceivedReport extends Omit<RecipientReport, 'action'> {
+  kind: 'bounce' | 'delay' | 'complaint' | 'auto-reply' | 'other'
+  /** Those that failed first; absent: only the first is known. */
+  recipients?: readonly RecipientReport[]
+  originalMessageId: string | null
   /** The reporting MTA, if the report names it. */
   reportingMta?: string | null
   /** Reading it would have cost too much; the kind is `other`. */

@@ -11,7 +11,7 @@ import type { Resolver } from '#net'
 import { listFormerReturnPaths, type Tenants } from '#tenants'
 import { bounce, complain, type Effect, type EffectDeps, note } from './apply-report.ts'
 import { type ComplainedEmail, complainedEmail } from './complained-email.ts'
-import { ReceivedMessage } from './received-message.ts'
+import { ReceivedMessage, type ReportSender } from './received-message.ts'
 import type { Read } from './report-reader.ts'
 import type { ReceivedReport } from './report-summary.ts'
 
@@ -40,13 +40,13 @@ export interface Returns {
    */
   accepts(address: string): Promise<'ours' | 'former' | 'unknown'>
   /** Throws if the report cannot be decided now: the sender should retry. */
-  take(envelope: { recipients: readonly string[]; address: string }, octets: Buffer): Promise<void>
+  take(envelope: { from: string; recipients: readonly string[]; address: string }, octets: Buffer): Promise<void>
   /** The part of `take` for one recipient; returns the effect. */
   takeReport: (envelopeTo: string, octets: Uint8Array) => Promise<Effect>
 }
 
-/** The network of reports without a connection: the simulator's. */
-const noClientAddress = ''
+/** Of the simulator's reports, which come without a connection. */
+const simulator: ReportSender = { address: '', hasNullSender: true }
 
 /** The address to which mailbox providers send complaints; one for the installation. */
 export const feedbackAddress = (hostname: string) => `fbl@rp.${hostname.toLowerCase()}`
@@ -89,14 +89,14 @@ export function openReturns(deps: ReturnsDeps): Returns {
       if (returnPaths.read(address, clock.nowMs()) !== undefined || address.toLowerCase() === feedback) return 'ours'
       return (await former.get('')).has(address.slice(0, Math.max(0, address.lastIndexOf('@'))).toLowerCase()) ? 'former' : 'unknown'
     },
-    async take({ recipients, address: from }, octets) {
-      const message = new ReceivedMessage(deps, octets, from)
+    async take({ from, recipients, address: client }, octets) {
+      const message = new ReceivedMessage(deps, octets, { address: client, hasNullSender: from === '' })
       // A return path is valid at any domain: of its spellings one counts.
       const named = new Map(recipients.map((address) => [returnPaths.read(address, clock.nowMs()) ?? address.toLowerCase(), address]))
       for (const address of named.values()) await takeFrom(address, message)
     },
     takeReport: (envelopeTo, { buffer, byteOffset, byteLength }) =>
-      takeFrom(envelopeTo, new ReceivedMessage(deps, Buffer.from(buffer, byteOffset, byteLength), noClientAddress)),
+      takeFrom(envelopeTo, new ReceivedMessage(deps, Buffer.from(buffer, byteOffset, byteLength), simulator)),
   }
 }
 

@@ -18,6 +18,8 @@ interface Given {
 }
 
 const maxRecipients = 50
+/** Of a header field: empty groups do not count as recipients. */
+const maxParts = 1000
 /** Such as `undisclosed-recipients:;` (RFC 5322 section 3.4). */
 const emptyGroup = /^[^<>@:;]*:\s*;$/
 const recipientFields: readonly string[] = ['to', 'cc', 'bcc']
@@ -36,7 +38,7 @@ export function rawMail(data: string, { from, to, mode, tag, metadata }: Given):
   const facts = readRaw(octets)
   const recipients = (to.length > 0 ? to : recipientsIn(fields, mode)).map((one) => parseMailbox(one)?.address.text ?? one)
   if (recipients.length === 0) throw new SesRefusal('badRequest', 'Missing final recipients: neither Destination nor the message has one')
-  if (recipients.length > maxRecipients) throw new SesRefusal('messageRejected', `Recipient count exceeds ${maxRecipients}.`)
+  if (recipients.length > maxRecipients) throw tooManyRecipients()
   const own = fields.filter(({ name }) => name.startsWith(ownPrefix))
   return {
     raw: {
@@ -51,6 +53,8 @@ export function rawMail(data: string, { from, to, mode, tag, metadata }: Given):
   }
 }
 
+const tooManyRecipients = () => new SesRefusal('messageRejected', `Recipient count exceeds ${maxRecipients}.`)
+
 interface Field {
   name: string
   value: string
@@ -60,7 +64,11 @@ interface Field {
 const recipientsIn = (fields: readonly Field[], mode: Given['mode']) =>
   fields
     .filter(({ name }) => recipientFields.includes(name))
-    .flatMap(({ value }) => splitAddresses(Buffer.from(value.replaceAll('\r\n', ''), 'latin1').toString()))
+    .flatMap(({ value }) => {
+      const parts = splitAddresses(Buffer.from(value.replaceAll('\r\n', ''), 'latin1').toString(), maxParts)
+      if (parts.length > maxParts) throw tooManyRecipients()
+      return parts
+    })
     .filter((one) => !emptyGroup.test(one))
     .slice(0, maxRecipients + 1)
     .map((one) => simulated(one, mode))

@@ -49,6 +49,8 @@ export class MailTransaction {
   #nextRecipient = 0
   /** Octets of content written in blocks; undefined unless further blocks remain. */
   #writtenOctets: number | undefined
+  /** Otherwise a peer that reads a block just in time could hold the transaction for many hours. */
+  #contentUntilMs = 0
 
   constructor(message: Transaction, context: TransactionContext, resolve: (result: TransactionResult) => void) {
     this.#message = message
@@ -162,9 +164,12 @@ export class MailTransaction {
     // RFC 2920 section 3.1: the peer replied 354 although it accepted no recipient. Only the dot is sent, and the results of RCPT stand.
     if (!this.isOpen) return this.#sendDot([])
     const { fieldsOnTop, data } = this.#message
-    this.#transcript.client(`<${octetsOf(this.#message)} octets of message>`)
+    const octets = octetsOf(this.#message)
+    const { channel, clock, limits } = this.#context
+    this.#contentUntilMs = clock.monotonicMs() + limits.contentMs + (octets / limits.minOctetsPerSecond) * 1000
+    this.#transcript.client(`<${octets} octets of message>`)
     if (data.length <= oneWriteOctets) return this.#finishContent(fieldsOnTop ? [fieldsOnTop, data] : [data])
-    if (fieldsOnTop) this.#context.channel.write(fieldsOnTop)
+    if (fieldsOnTop) channel.write(fieldsOnTop)
     this.#writtenOctets = 0
     this.resume()
   }
@@ -172,9 +177,9 @@ export class MailTransaction {
   /** Sends further blocks of content, because the peer has read those before. */
   resume(): void {
     if (this.#writtenOctets === undefined) return
-    const { channel, limits } = this.#context
+    const { channel, clock, limits } = this.#context
     const { data } = this.#message
-    channel.allow('the peer to accept content', limits.blockMs)
+    channel.allow('the peer to accept content', Math.min(limits.blockMs, this.#contentUntilMs - clock.monotonicMs()))
     let at = this.#writtenOctets
     let isTaken = true
     while (isTaken && data.length - at > blockOctets) {

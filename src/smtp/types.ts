@@ -26,6 +26,9 @@ export interface SmtpLimits {
   dataMs: number
   /** For the peer to read a block of content (64 KB). */
   blockMs: number
+  /** For the peer to read all content; the time of its octets at the minimum rate is added. RFC 5321 section 4.5.3.2.5 limits only each block. */
+  contentMs: number
+  minOctetsPerSecond: number
   /** From the final dot to its reply. A shorter limit causes duplicates (RFC 5321 section 4.5.3.2.6). */
   finalReplyMs: number
   tlsMs: number
@@ -40,6 +43,8 @@ export const defaultLimits: SmtpLimits = {
   commandMs: 120_000,
   dataMs: 120_000,
   blockMs: 180_000,
+  contentMs: 600_000,
+  minOctetsPerSecond: 8192,
   finalReplyMs: 600_000,
   tlsMs: 30_000,
   replyLines: 100,

@@ -2,7 +2,7 @@
 import { emailIdPrefix } from '#base'
 import { type Queryable, sql, type Tx } from '#db'
 import { type RemovedRecipient, removedColumns } from './queue-admin.ts'
-import { hasKeyOf, stateByKey } from './row-guards.ts'
+import { allowOnlyKeys, hasKeyOf, stateByKey } from './row-guards.ts'
 
 /** By id and schedule, not by due time: a pause or a send limit may put off an email again and again. A manual retry may be of an old email. */
 const waitsTooLong = sql.part`
@@ -66,11 +66,12 @@ export const listWaitingSince = (on: Queryable, beforeMs: number, after: QueuedK
   on.rows(findWaitedTooLong, [emailIdPrefix(beforeMs), new Date(beforeMs), after?.tenantId ?? '', after?.emailId ?? '', most])
 
 /** Removes those of these emails that still wait since before `beforeMs` from the spool; the caller makes them hardfail. */
-export function takeWaitingSince(
+export async function takeWaitingSince(
   tx: Tx,
   beforeMs: number,
   found: readonly QueuedKey[],
 ): Promise<(RemovedRecipient & { recipient: string })[]> {
   const keys = [found.map(({ tenantId }) => tenantId), found.map(({ emailId }) => emailId)]
+  await allowOnlyKeys(tx)
   return tx.rows(takeWaitedTooLong, [emailIdPrefix(beforeMs), new Date(beforeMs), ...keys])
 }

@@ -45,9 +45,7 @@ const freeShardsOf = sql`
   where owner = any($1)`
 
 const takeShards = sql<OwnedShard>`
-  update shard_leases
-  set owner = $1, epoch = epoch + 1
-  where shard in (
+  with free as materialized (
     select shard
     from shard_leases
     where owner is null
@@ -61,7 +59,11 @@ const takeShards = sql<OwnedShard>`
     limit $2
     for update skip locked
   )
-  returning shard, epoch`
+  update shard_leases
+  set owner = $1, epoch = epoch + 1
+  from free
+  where shard_leases.shard = free.shard
+  returning shard_leases.shard, epoch`
 
 const freeShard = sql`
   update shard_leases

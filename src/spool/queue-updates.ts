@@ -3,11 +3,15 @@
  * transaction that makes it, and its queued emails follow in batches. Emails to be decided again become ready; delivery then holds or
  * fails them by the tenant's new state.
  */
-import { type Db, type Queryable, sql, type Tx } from '#db'
+import { type Queryable, sql, type Tx } from '#db'
 import { stateByKey } from './row-guards.ts'
 
 /** `paused`: suspended or archived. */
 export type TenantChange = 'paused' | 'resumed' | 'deleted'
+
+/** The states of queued recipients that are neither ready nor being sent. */
+export const waitingStates = ['deferred', 'held', 'over_limit', 'scheduled'] as const
+export type WaitingState = (typeof waitingStates)[number]
 
 export interface QueueUpdate {
   tenantId: string
@@ -28,6 +32,14 @@ const oldestChange = sql<QueueUpdate>`
   order by id
   limit 1`
 
+const changeAfterTenant = sql<QueueUpdate>`
+  select tenant_id as "tenantId", id, change, domain, at
+  from queue_updates
+  where at <= $1 and tenant_id > $2
+    and not exists (select from queue_updates as earlier where earlier.tenant_id = queue_updates.tenant_id and earlier.id < queue_updates.id)
+  order by tenant_id
+  limit 1`
+
 const deleteUpdate = sql`
   delete from queue_updates
   where tenant_id = $1 and id = $2`
@@ -38,43 +50,17 @@ const updateOfTenant = sql<{ id: number }>`
   where tenant_id = $1
   limit 1`
 
-const wakeSome = sql`
-  with chosen as (
-    select email_id
-    from spool
-    where tenant_id = $1 and state = any($2)
-    limit $3
-    for update
-  )
-  update spool
-  set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id in (select email_id from chosen) and ${stateByKey} = any($2)`
-
 const wakeThese = sql`
   update spool
   set state = 'ready', due_at = null
-  where tenant_id = $1 and email_id = any($2) and ${stateByKey} in ('deferred', 'held', 'over_limit', 'scheduled')`
+  where tenant_id = $1 and email_id = any($2) and ${stateByKey} = any($3)`
 
 const idsAfter = sql<{ emailId: string }>`
   select email_id as "emailId"
   from spool
-  where tenant_id = $1 and email_id > $2 and ${stateByKey} in ('deferred', 'held', 'over_limit', 'scheduled')
+  where tenant_id = $1 and email_id > $2 and ${stateByKey} = any($3)
   order by email_id
-  limit $3`
-
-const releaseSome = sql<{ emailId: string }>`
-  with chosen as (
-    select email_id
-    from spool
-    where tenant_id = $1 and state = 'held' and hold_reason = 'tenant'
-    order by email_id
-    limit $2
-    for update
-  )
-  update spool
-  set state = 'ready', due_at = null, hold_reason = 'released'
-  where tenant_id = $1 and email_id in (select email_id from chosen) and ${stateByKey} = 'held'
-  returning email_id as "emailId"`
+  limit $4`
 
 const releaseThese = sql<{ emailId: string }>`
   update spool
@@ -97,9 +83,13 @@ export function recordDomainDeleted(tx: Tx, tenantId: string, domain: string, no
   return tx.run(recordUpdate, [tenantId, 'domain deleted', domain, new Date(nowMs)])
 }
 
-/** The next change that was made at or before `beforeMs`. */
-export const nextQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueUpdate | undefined> =>
+/** The oldest change that was made at or before `beforeMs`. */
+export const oldestQueueUpdate = (on: Queryable, beforeMs: number): Promise<QueueUpdate | undefined> =>
   on.first(oldestChange, [new Date(beforeMs)])
+
+/** The next tenant's first change, in the order of their ids after `tenantId`, if it was made at or before `beforeMs`. */
+export const nextQueueUpdate = (on: Queryable, beforeMs: number, tenantId: string): Promise<QueueUpdate | undefined> =>
+  on.first(changeAfterTenant, [new Date(beforeMs), tenantId])
 
 export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate): Promise<number> => on.run(deleteUpdate, [tenantId, id])
 
@@ -107,25 +97,23 @@ export const deleteQueueUpdate = (on: Queryable, { tenantId, id }: QueueUpdate):
 export const hasQueueUpdate = async (on: Queryable, tenantId: string): Promise<boolean> =>
   (await on.first(updateOfTenant, [tenantId])) !== undefined
 
-/** Makes at most `most` recipients in these states ready; returns how many. */
-export const wake = (
-  db: Db,
+/** Makes those of `emailIds` ready that are in one of these states; returns how many. */
+export const wakeEmails = (
+  on: Queryable,
   tenantId: string,
-  states: readonly ('deferred' | 'held' | 'over_limit' | 'scheduled')[],
+  emailIds: readonly string[],
+  states: readonly WaitingState[] = waitingStates,
+): Promise<number> => on.run(wakeThese, [tenantId, emailIds, states])
+
+/** Ids of a tenant's recipients in these states, in order, after `afterId`. */
+export async function listWaitingIn(
+  on: Queryable,
+  tenantId: string,
+  states: readonly WaitingState[],
+  afterId: string,
   most: number,
-): Promise<number> => db.run(wakeSome, [tenantId, states, most])
-
-export const wakeEmails = (on: Queryable, tenantId: string, emailIds: readonly string[]): Promise<number> =>
-  on.run(wakeThese, [tenantId, emailIds])
-
-/** Ids of a tenant's recipients that are queued and not being sent, in order, after `afterId`. */
-export async function listStillQueued(on: Queryable, tenantId: string, afterId: string, most: number): Promise<string[]> {
-  return (await on.rows(idsAfter, [tenantId, afterId, most])).map((row) => row.emailId)
-}
-
-/** Releases at most `most` recipients held for their tenant; the caller makes their emails pending. */
-export async function releaseHeldForTenant(tx: Tx, tenantId: string, most: number): Promise<string[]> {
-  return (await tx.rows(releaseSome, [tenantId, most])).map((row) => row.emailId)
+): Promise<string[]> {
+  return (await on.rows(idsAfter, [tenantId, afterId, states, most])).map((row) => row.emailId)
 }
 
 /** Releases those of `emailIds` that are held for their tenant or their sending domain; the caller makes their emails pending. */

@@ -6,11 +6,12 @@
 import { type Db, sql, type Tx } from '#db'
 import { addWaiting, type SendLimits } from '#limits'
 import { type Claimed, statusBefore } from './claim.ts'
-import { releaseWaitingIn } from './held-emails.ts'
-import { hasKeyOf, stateByKey } from './row-guards.ts'
+import { releaseWaiting } from './over-limit-emails.ts'
+import { allowOnlyKeys, hasKeyOf, stateByKey } from './row-guards.ts'
 
-/** Emails of one transaction. */
+/** Emails of one transaction, and transactions of one call. */
 const maxAtOnce = 2000
+const maxTransactions = 25
 
 const firstScheduled = sql<{ at: Date }>`
   select scheduled_at as at
@@ -37,8 +38,8 @@ const makeDue = sql<{ test: boolean }>`
 
 /**
  * Moves due scheduled emails behind the send limit, and releases as many as there is capacity for, in order of acceptance. `released`: how many
- * were due. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now. `dueMs`: they are due by
- * then; the hour of the send limit is that of `nowMs`, as in acceptance. `testMailOf`: only test mail of this tenant.
+ * were due, at most 50,000. `nextMs`: the time of the next scheduled email; infinite without one, past if the email is locked now or if more were
+ * due. `dueMs`: they are due by then; the hour of the send limit is that of `nowMs`, as in acceptance. `testMailOf`: only test mail of this tenant.
  */
 export async function releaseScheduled(
   db: Db,
@@ -46,11 +47,13 @@ export async function releaseScheduled(
   nowMs: number,
   { dueMs = nowMs, testMailOf }: { dueMs?: number; testMailOf?: string } = {},
 ): Promise<{ released: number; nextMs: number }> {
-  for (let released = 0; ; ) {
+  for (let released = 0, nth = 0; ; nth++) {
     const nextMs = (await db.first(firstScheduled))?.at.getTime() ?? Number.POSITIVE_INFINITY
-    if (nextMs > dueMs) return { released, nextMs }
+    if (nextMs > dueMs || nth === maxTransactions) return { released, nextMs }
     const moved = await db.transaction((tx) => moveDue(tx, limits, { nowMs, dueMs, testMailOf }))
     if (moved === 0) return { released, nextMs }
+    // After the commit: until then the counters are locked, which every acceptance needs.
+    await releaseWaiting(db, limits, nowMs)
     released += moved
   }
 }
@@ -60,10 +63,10 @@ async function moveDue(
   limits: SendLimits,
   { nowMs, dueMs, testMailOf }: { nowMs: number; dueMs: number; testMailOf: string | undefined },
 ): Promise<number> {
+  await allowOnlyKeys(tx)
   const due = await tx.rows(makeDue, [new Date(dueMs), maxAtOnce, testMailOf ?? null])
   if (due.length === 0) return 0
   await addWaiting(tx, { live: due.filter((one) => !one.test).length, test: due.filter((one) => one.test).length }, limits, nowMs)
-  await releaseWaitingIn(tx, limits, nowMs)
   return due.length
 }
 

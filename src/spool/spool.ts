@@ -26,11 +26,10 @@ export {
   listHeld,
   oldestQueuedMs,
   queueRetry,
-  releaseUncounted,
-  releaseWaiting,
   takeExpiredHolds,
 } from './held-emails.ts'
 export { deregisterProcess, type Leased, type Leases, livingProcesses, openLeases, shardLeases } from './leases.ts'
+export { releaseUncounted, releaseWaiting } from './over-limit-emails.ts'
 export {
   addQueuePause,
   countAhead,
@@ -51,19 +50,21 @@ export {
   removeQueuePausesOfTenant,
   resumeQueue,
 } from './queue-admin.ts'
+export { readQueueTotals } from './queue-totals.ts'
 export {
   deleteQueueUpdate,
   hasQueueUpdate,
-  listStillQueued,
+  listWaitingIn,
   nextQueueUpdate,
+  oldestQueueUpdate,
   type QueueUpdate,
   recordDomainDeleted,
   recordDomainResumed,
   recordTenantChange,
   releaseHeldFor,
-  releaseHeldForTenant,
   type TenantChange,
-  wake,
+  type WaitingState,
+  waitingStates,
   wakeEmails,
 } from './queue-updates.ts'
 export {

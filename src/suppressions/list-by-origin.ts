@@ -91,39 +91,64 @@ export interface OriginPage {
 export const listSuppressionsOfOrigin = (on: Queryable, lists: readonly string[], page: OriginPage): Promise<Suppression[]> =>
   on.rows(pageOfOrigin, sql.values(paged, { lists, ...page }))
 
-const chosen = sql.parameters({ tenantId: 'text', origin: 'text', all: 'boolean', addresses: 'text[]', most: 'bigint' })
+const next = sql.parameters({ tenantId: 'text', origin: 'text', after: 'text', most: 'bigint' })
+const chosen = sql.parameters({ tenantId: 'text', origin: 'text', addresses: 'text[]' })
 
-const deleteOfOrigin = sql<Suppression>`
+/** The addresses in order after one of them. */
+const nextOnes = sql.part`
+  select tenant_id, address
+  from suppressions
+  where tenant_id = ${next.tenantId} and address > ${next.after} and ${originOfRow} = ${next.origin}
+  order by address
+  limit ${next.most}
+  for update`
+
+/** Each address is looked up alone: compared with the whole list, a thousand would take seconds. */
+const theseOnes = sql.part`
+  select entry.tenant_id, entry.address
+  from unnest(${chosen.addresses}) as wanted (address),
+    lateral (
+      select tenant_id, address
+      from suppressions
+      where tenant_id = ${chosen.tenantId} and suppressions.address = wanted.address and ${originOfRow} = ${chosen.origin}
+      limit 1
+      for update
+    ) as entry`
+
+const deleteChosen = (rows: Sql<unknown>) => sql<Suppression & { last: string }>`
+  with removed (list_id, listed) as materialized (${rows})
   delete from suppressions
-  where tenant_id = ${chosen.tenantId} and address in (
-    select address
-    from suppressions
-    where tenant_id = ${chosen.tenantId}
-      and ${originOfRow} = ${chosen.origin}
-      and (${chosen.all} or address = any(${chosen.addresses}))
-    order by address
-    limit ${chosen.most}
-    for update)
-  returning ${suppressionColumns}`
+  using removed
+  where tenant_id = list_id and address = listed
+  returning ${suppressionColumns}, (select max(listed) from removed) as last`
+const deleteNext = deleteChosen(nextOnes)
+const deleteThese = deleteChosen(theseOnes)
+
+/** A part of a list: its entries of one origin. */
+export interface ChosenEntries {
+  origin: SuppressionOrigin
+  /** Only these, at most a thousand; undefined: any. Addresses that are not on the list or have another origin are passed over. */
+  addresses: readonly string[] | undefined
+}
 
 /**
- * Removes up to `most` entries of one origin: those with these addresses, or (undefined) any. Returns how many it removed; addresses
- * that are not on the list or have another origin stay as they are.
+ * Removes entries of a list, and without addresses up to `most` of those after the address `after` ('': from the first on). Returns how many
+ * it removed, and the last one in order; undefined: none are left.
  */
 export async function removeSuppressionsOfOrigin(
   db: Db,
   tenantId: string,
-  { origin, addresses, most }: { origin: SuppressionOrigin; addresses: readonly string[] | undefined; most: number },
+  { origin, addresses, after, most }: ChosenEntries & { after: string; most: number },
   nowMs: number,
-): Promise<number> {
-  const lower = addresses?.map((one) => parseAddress(one)?.text.toLowerCase() ?? '') ?? []
+): Promise<{ removed: number; last: string | undefined }> {
+  // In order, as the rows are locked.
+  const lower = [...new Set(addresses?.map((one) => parseAddress(one)?.text.toLowerCase() ?? ''))].sort()
   return db.transaction(async (tx) => {
-    const removed = await tx.rows(
-      deleteOfOrigin,
-      sql.values(chosen, { tenantId, origin, all: addresses === undefined, addresses: lower, most }),
-    )
+    const removed = addresses
+      ? await tx.rows(deleteThese, sql.values(chosen, { tenantId, origin, addresses: lower }))
+      : await tx.rows(deleteNext, sql.values(next, { tenantId, origin, after, most }))
     await recordListChanges(tx, 'SuppressionRemoved', removed, nowMs)
-    return removed.length
+    return { removed: removed.length, last: removed[0]?.last }
   })
 }
 

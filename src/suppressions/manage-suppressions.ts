@@ -5,6 +5,7 @@ import { type Db, type Queryable, type Sql, searchInSnapshot, sql, type Tx } fro
 import { appendEvents } from '#events'
 import { parseAddress } from '#mail'
 import { findServer, tenantForNew } from '#tenants'
+import { isOfList } from './deleted-lists.ts'
 import { listChange } from './list-changes.ts'
 
 export interface Suppression {
@@ -70,7 +71,7 @@ const deleteEnded = sql`
 const entryOf = sql<Suppression>`
   select ${suppressionColumns}
   from suppressions
-  where tenant_id = $1 and address = $2`
+  where tenant_id = $1 and address = $2 and ${isOfList}`
 
 const deleteEntry = sql<Suppression>`
   delete from suppressions
@@ -78,6 +79,7 @@ const deleteEntry = sql<Suppression>`
   returning ${suppressionColumns}`
 
 const filtered = sql.part`
+    and ${isOfList}
     and ($2::text is null or address like $2)
     and ($3::text is null or reason = $3)`
 const statementsOf = (scope: Sql<unknown>) => ({

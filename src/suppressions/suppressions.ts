@@ -1,17 +1,21 @@
 /**
  * Suppressed recipients and reasons: a list for each tenant, and the organisation's own, which applies to every tenant.
- * Owns: suppressions. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, resend, sendgrid, postmark,
- * ses, mailgun, imports, http.
+ * Owns: suppressions, suppression_erasures. Uses: base, mail, db, tenants, events. Used by: tracking, delivery, returns, housekeeping, resend,
+ * sendgrid, postmark, ses, mailgun, imports, http.
  * Promises: addresses are compared in lower case; adding one twice keeps one entry; a deleted tenant has no list; every entry added or
  * removed has an event in the same transaction, except imported ones and those whose time ended.
  */
 import { type Queryable, sql, type Tx } from '#db'
 import { appendEvents } from '#events'
 import { keepTenants } from '#tenants'
+import { isOfList } from './deleted-lists.ts'
 import { listChange } from './list-changes.ts'
+import { type Suppression, suppressionColumns } from './manage-suppressions.ts'
 
+export { deleteRemovedLists, removeSuppressionsOfTenant } from './deleted-lists.ts'
 export { listSuppressionsByAddress } from './list-by-address.ts'
 export {
+  type ChosenEntries,
   listOriginByAddress,
   listSuppressionsBeside,
   listSuppressionsOfOrigin,
@@ -39,12 +43,20 @@ interface Recipient {
   address: string
 }
 
+/** Both lists, as in `suppressedAmong`. The tenant's own entry comes first. */
+const entryFor = sql<Suppression>`
+  select ${suppressionColumns}
+  from suppressions
+  where tenant_id in ($1, '') and address = $2 and ${isOfList}
+  order by tenant_id desc
+  limit 1`
+
 const suppressedAmong = sql<Recipient>`
   select wanted.tenant_id as "tenantId", wanted.address
   from unnest($1::text[], $2::text[]) as wanted (tenant_id, address)
   where exists (
     select from suppressions
-    where suppressions.tenant_id in (wanted.tenant_id, '') and suppressions.address = wanted.address
+    where suppressions.tenant_id in (wanted.tenant_id, '') and suppressions.address = wanted.address and ${isOfList}
   )`
 
 const addAutomatically = sql<AutomaticEntry & { isNew: boolean }>`
@@ -73,6 +85,10 @@ export async function suppressed(on: Queryable, recipients: readonly Recipient[]
   const found = new Set(rows.map(key))
   return (recipient) => found.has(key(recipient))
 }
+
+/** The entry that suppresses this recipient, of either list. */
+export const findSuppressingEntry = (on: Queryable, { tenantId, address }: Recipient): Promise<Suppression | undefined> =>
+  on.first(entryFor, [tenantId, address.toLowerCase()])
 
 interface AutomaticEntry extends Recipient {
   reason: AutomaticReason
@@ -106,13 +122,6 @@ export async function suppress(tx: Tx, found: readonly AutomaticEntry[]): Promis
   )
   return added
 }
-
-const dropListOf = sql`
-  delete from suppressions
-  where tenant_id = $1`
-
-/** Deletes the list of a tenant being deleted. */
-export const removeSuppressionsOfTenant = (tx: Tx, tenantId: string): Promise<number> => tx.run(dropListOf, [tenantId])
 
 /** Removes automatic entries: the manual retry of an email has shown that its recipient can be reached. */
 export async function unsuppress(tx: Tx, delivered: readonly (Recipient & { emailId: string; at: Date })[]): Promise<void> {

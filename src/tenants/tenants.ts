@@ -140,6 +140,9 @@ const dropTenant = sql`
   delete from tenants
   where id = $1`
 
+/** For statements of other modules: leaves out rows that have outlived their tenant. */
+export const isOfTenant = sql.part`tenant_id in (select id from tenants)`
+
 /** The organisation of this installation, or undefined before its first start. */
 export function findOrganisation(on: Queryable): Promise<Organisation | undefined> {
   return on.first(organisation)

@@ -3,7 +3,7 @@
  */
 import { emailIdPrefix, emailIdTimeMs, metrics, sanitiseText } from '#base'
 import { type Db, type PartitionedTable, type Queryable, sql, type Tx, withPartitions } from '#db'
-import { findDeliveryTimes } from '#emails'
+import { findDeliveryTimes, keysByDay } from '#emails'
 import { appendEvents, eventTables, simulatedAt } from '#events'
 import { classifyRequest, type Judgement } from './bot-detection.ts'
 import type { AgentKind } from './bot-rules.ts'
@@ -131,10 +131,13 @@ const emailsTracked = sql<{ emailId: string }>`
   order by email_id desc
   limit $5`
 
+/** The emails are in order: the first and the last leave out the other partitions. */
+const these = sql.part`tenant_id = $1 and email_id between $2 and $3 and email_id = any($4)`
+
 const blankTrackingEvents = sql`
   update tracking_events
   set url = '', ip_address = '', user_agent = ''
-  where tenant_id = any($1) and email_id = any($2)`
+  where ${these}`
 
 /** At most a thousand opens and clicks of an email are kept. */
 export async function listHits(on: Queryable, { tenantId, id }: { tenantId: string; id: string }): Promise<Activity> {
@@ -175,13 +178,13 @@ export async function listTrackedEmails(
 }
 
 /** Keeps the fact of an open or a click, and deletes its origin and its URL. */
-export const eraseFromHits = (on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<number> =>
-  on.run(blankTrackingEvents, [[...new Set(emails.map((one) => one.tenantId))], emails.map((one) => one.id)])
+export async function eraseFromHits(on: Queryable, emails: readonly { tenantId: string; id: string }[]): Promise<void> {
+  for (const keys of keysByDay(emails)) await on.run(blankTrackingEvents, keys)
+}
 
-/** The emails are in order: the first and the last leave out the other partitions. */
 const dropHits = sql`
   delete from tracking_events
-  where tenant_id = $1 and email_id between $2 and $3 and email_id = any($4)`
+  where ${these}`
 
 /** Deletes the opens and clicks of these emails, whose ids are in order. */
 export const removeHits = (on: Queryable, tenantId: string, ids: readonly string[]): Promise<number> =>

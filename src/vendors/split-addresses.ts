@@ -1,7 +1,10 @@
 /** Splits a list of addresses that comes as one text. */
 
-/** Splits at commas outside quotes and angle brackets; empty parts are left out. Takes time in proportion to the text. */
-export function splitAddresses(text: string): string[] {
+/**
+ * Splits at commas outside quotes; empty parts are left out. Stops after one part more than `most`, which is enough to refuse the list. Takes
+ * time in proportion to the text, whose length the caller limits.
+ */
+export function splitAddresses(text: string, most: number): string[] {
   const parts: string[] = []
   // A hostile list of commas leaves no garbage.
   const take = (part: string) => part !== '' && parts.push(part)
@@ -13,6 +16,7 @@ export function splitAddresses(text: string): string[] {
     else if (character === '"') isQuoted = !isQuoted
     else if (character === ',' && !isQuoted) {
       take(text.slice(start, at).trim())
+      if (parts.length > most) return parts
       start = at + 1
     }
   }

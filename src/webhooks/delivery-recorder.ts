@@ -12,10 +12,13 @@ import { stopFollowing } from './log-positions.ts'
 import type { Webhook } from './manage-webhooks.ts'
 import { type Health, isToBeAlerted } from './retry-schedule.ts'
 
-const disable = sql`
+/** Not by a late answer of a URL that the webhook had before. */
+const disable = sql<{ id: number }>`
   update webhooks
-  set enabled = false, disabled_at = $2, disabled_reason = 'endpoint_gone', updated_at = $2
-  where id = any($1) and enabled`
+  set enabled = false, disabled_at = $3, disabled_reason = 'endpoint_gone', updated_at = $3
+  from unnest($1::bigint[], $2::text[]) as gone (id, url)
+  where webhooks.id = gone.id and webhooks.url = gone.url and webhooks.enabled
+  returning webhooks.id`
 
 /** Locked in order and before any other row, as in a change of a webhook, which prevents deadlocks. */
 const shareWebhooks = sql<{ id: number }>`
@@ -78,7 +81,7 @@ export interface Attempted {
   epoch: number
   event: LogPosition
   delivery: Omit<NewDelivery, 'willRetry'>
-  /** Status 410: the webhook is disabled. */
+  /** Status 410: the webhook is disabled, unless its URL has changed since. */
   isGone: boolean
   /** The time of the retry; null: no retry. */
   dueAt: Date | null
@@ -172,15 +175,12 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
   const attempts = batch.flatMap(({ attempted }) => attempted ?? [])
   const entries = attempts.flatMap(({ first }) => first?.entry ?? [])
   const nowMs = clock.nowMs()
-  const gone = [...new Set(attempts.filter(({ isGone }) => isGone).map(({ webhookId }) => webhookId))]
+  const gone = attempts.filter(({ isGone }) => isGone)
   const failing = [...endpoints].filter(({ health, webhook }) => webhook && isToBeAlerted(health, nowMs))
 
   for (const entry of entries) entry.isBeingRecorded = true
   const work = async (tx: Tx) => {
-    if (gone.length > 0) {
-      await tx.run(disable, [gone, new Date(nowMs)])
-      await stopFollowing(tx, gone)
-    }
+    const disabled = gone.length > 0 ? await disableGone(tx, gone, nowMs) : []
     const present = new Set((await tx.rows(shareWebhooks, [[...endpoints].map(({ webhookId }) => webhookId)])).map(({ id }) => id))
     const health = [...endpoints].map((one) => ({ webhookId: one.webhookId, epoch: one.epoch, ...one.health }))
     for (const one of failing)
@@ -204,10 +204,12 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
       tx,
       alerted.map((one) => failingEvent(one, nowMs)),
     )
+    return disabled
   }
   // After a failure the next transaction may be smaller, so no position may be beyond its contents.
+  let disabled: readonly number[]
   try {
-    await db.transaction(work)
+    disabled = await db.transaction(work)
     for (const entry of entries) entry.isRecorded = true
   } finally {
     for (const entry of entries) entry.isBeingRecorded = false
@@ -220,7 +222,15 @@ async function write(db: Db, clock: Clock, log: Log, batch: readonly Item[], end
       'a webhook has failed for 24 hours; only its receiver can fix it',
     )
   }
-  for (const webhook of gone) log.warn({ webhook }, 'a webhook returned 410 Gone; disabled')
+  for (const webhook of disabled) log.warn({ webhook }, 'a webhook returned 410 Gone; disabled')
+}
+
+/** Returns the webhooks that still had the URL. */
+async function disableGone(tx: Tx, gone: readonly Attempted[], nowMs: number): Promise<number[]> {
+  const columns = [gone.map(({ webhookId }) => webhookId), gone.map(({ delivery }) => delivery.url)]
+  const disabled = (await tx.rows(disable, [...columns, new Date(nowMs)])).map(({ id }) => id)
+  if (disabled.length > 0) await stopFollowing(tx, disabled)
+  return disabled
 }
 
 const failingEvent = ({ webhookId, webhook, health: { failingSince, consecutiveFailures } }: Recorded, nowMs: number) => ({

@@ -1,6 +1,6 @@
 /** Delivery records: every HTTP request to a webhook with request and response, kept for 30 days. Partitioned by day. */
 import { mentionPattern, wrongField } from '#base'
-import { type ColumnTypes, type Db, listRowRanges, type PartitionedTable, type Queryable, searchInSnapshot, sql, type Tx } from '#db'
+import { type ColumnTypes, type Db, listRowRanges, type PartitionedTable, type Queryable, searchInSnapshot, sql } from '#db'
 
 /** Records are slightly longer than the default threshold for compression, which reduced measured throughput by a fifth. */
 const settings = 'toast_tuple_target = 4080'
@@ -128,10 +128,6 @@ const deliveryById = sql<WebhookDeliveryDetails>`
     and ($2::bigint is null or delivery.webhook_id = $2)
     and ($3::text is null or webhook.tenant_id = $3)`
 
-const deleteOfTenant = sql`
-  delete from webhook_deliveries
-  where tenant_id = $1`
-
 const ofEmail = sql<WebhookDelivery>`
   select ${listed}
   from webhook_deliveries as delivery
@@ -204,8 +200,6 @@ export async function findDelivery(
   return uuidForm.test(id) ? on.first(deliveryById, [id, webhookId ?? null, ownerId ?? null]) : undefined
 }
 
-export const dropDeliveriesOf = (tx: Tx, tenantId: string): Promise<number> => tx.run(deleteOfTenant, [tenantId])
-
 const dropMentions = sql`
   delete from webhook_deliveries
   where at >= $1 and at < $2 and ctid >= $3::text::tid and ctid < $4::text::tid and ($5::text is null or tenant_id = $5)
@@ -226,14 +220,16 @@ export async function eraseFromDeliveries(db: Db, address: string, tenantId: str
 }
 
 const dropOld = sql`
-  delete from webhook_deliveries
-  using (
-    select id, at
+  with old as materialized (
+    select tenant_id, id, at
     from webhook_deliveries
     where tenant_id = $1 and at < $2
     limit $3
-  ) as old
-  where webhook_deliveries.tenant_id = $1 and webhook_deliveries.at < $2 and webhook_deliveries.id = old.id and webhook_deliveries.at = old.at`
+  )
+  delete from webhook_deliveries as delivery
+  using old
+  -- The time leaves out the younger partitions.
+  where delivery.tenant_id = old.tenant_id and delivery.id = old.id and delivery.at = old.at and delivery.at < $2`
 
 const dropOfEmails = sql`
   delete from webhook_deliveries

@@ -4,13 +4,13 @@
  */
 import type { Clock, Ids, Log } from '#base'
 import type { LogPosition } from '#events'
-import type { PostOutcome } from '#net'
+import { type PostOutcome, readRetryAfter } from '#net'
 import type { Attempted, DeliveryRecorder, Recorded } from './delivery-recorder.ts'
 import type { EventBatches, WebhookPayload } from './event-batches.ts'
 import { LogCursor } from './log-cursor.ts'
 import type { Retry, StoredPosition } from './log-positions.ts'
 import type { StoredWebhook } from './manage-webhooks.ts'
-import { afterAttempt, type Health, healthy, isAway, mayProbe, readRetryAfter, webhookRetryDelayMs } from './retry-schedule.ts'
+import { afterAttempt, type Health, healthy, isAway, mayProbe, webhookRetryDelayMs } from './retry-schedule.ts'
 import { eventUuid, type Send } from './send-request.ts'
 
 export interface EndpointDeps {
@@ -200,7 +200,7 @@ export class EndpointSender implements Recorded {
         epoch: this.epoch,
         event,
         delivery,
-        ...this.#judge(outcome, success, number),
+        ...this.#judge(by, outcome, success, number),
         first,
         retried: () => this.#retrying.delete(event.id),
       })
@@ -210,16 +210,23 @@ export class EndpointSender implements Recorded {
   }
 
   /** Updates the receiver's health after an attempt. */
-  #judge({ statusCode, retryAfter }: PostOutcome, success: boolean, number: number): Pick<Attempted, 'isGone' | 'dueAt'> {
+  #judge(
+    by: StoredWebhook,
+    { statusCode, retryAfter }: PostOutcome,
+    success: boolean,
+    number: number,
+  ): Pick<Attempted, 'isGone' | 'dueAt'> {
     const { clock, ids } = this.#deps
     const nowMs = clock.nowMs()
     const askedMs = readRetryAfter(retryAfter, nowMs)
-    if (statusCode === gone) {
+    // A late answer of an earlier URL says nothing about the present one, which gets the event again.
+    const isOfEarlierUrl = this.#webhook !== undefined && this.#webhook.url !== by.url
+    if (statusCode === gone && !isOfEarlierUrl) {
       this.#cursors = []
       this.#health = healthy
       return { isGone: true, dueAt: null }
     }
-    this.#health = afterAttempt(this.#health, success, nowMs, statusCode === tooMany ? (askedMs ?? 0) : null)
+    if (!isOfEarlierUrl) this.#health = afterAttempt(this.#health, success, nowMs, statusCode === tooMany ? (askedMs ?? 0) : null)
     const delayMs = success ? undefined : webhookRetryDelayMs(number, ids.random(), askedMs)
     return { isGone: false, dueAt: delayMs === undefined ? null : new Date(nowMs + delayMs) }
   }

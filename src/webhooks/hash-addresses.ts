@@ -25,11 +25,13 @@ const oldDeliveries = sql<OldDelivery>`
   ) as page
   order by id`
 
+/** The times of the first and the last leave out the other partitions. */
 const hashDeliveries = sql`
   update webhook_deliveries
   set payload = hashed.payload, response_body = hashed.response_body, error = hashed.error
   from unnest($2::uuid[], $3::timestamptz[], $4::text[], $5::text[], $6::text[]) as hashed (id, at, payload, response_body, error)
-  where tenant_id = $1 and webhook_deliveries.id = hashed.id and webhook_deliveries.at = hashed.at`
+  where tenant_id = $1 and webhook_deliveries.at between $7 and $8
+    and webhook_deliveries.id = hashed.id and webhook_deliveries.at = hashed.at`
 
 const places = ['payload', 'responseBody', 'error'] as const
 const beforeFirst = '00000000-0000-0000-0000-000000000000'
@@ -61,7 +63,9 @@ export async function hashAddressesOfDeliveries(
     .filter(({ one, hashed }) => places.some((place, nth) => hashed[nth] !== one[place]))
   const keys = [changed.map(({ one }) => one.id), changed.map(({ one }) => one.at)]
   const texts = places.map((_, nth) => changed.map(({ hashed }) => hashed[nth]))
-  if (changed.length > 0) await db.run(hashDeliveries, [tenantId, ...keys, ...texts])
+  const times = changed.map(({ one }) => one.at.getTime())
+  const bounds = [new Date(Math.min(...times)), new Date(Math.max(...times))]
+  if (changed.length > 0) await db.run(hashDeliveries, [tenantId, ...keys, ...texts, ...bounds])
   return { last: page.at(-1)?.id, isWhole: page.length === most, changed: changed.length }
 }
 

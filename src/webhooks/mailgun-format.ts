@@ -5,7 +5,17 @@ import { createHmac } from 'node:crypto'
 import type { WebhookEvent } from './manage-webhooks.ts'
 import type { PreparedBody } from './payload.ts'
 import { shownSecret } from './sign-request.ts'
-import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyFrom, ownBodyOf, textAt } from './vendor-body.ts'
+import {
+  isHeldBySuppression,
+  isPassingBounce,
+  isUnsent,
+  membersOf,
+  type OwnBody,
+  ownBodyFrom,
+  ownBodyOf,
+  textAt,
+  type VendorFacts,
+} from './vendor-body.ts'
 
 /** The names of Mailgun's events, and of the webhooks that get them. */
 interface MailgunName {
@@ -47,17 +57,16 @@ function mailgunTagsOf(tag: string | null, metadata: Readonly<Record<string, str
   return [...(tag ? [tag] : []), ...others.sort((one, other) => one.nth - other.nth).map(({ value }) => value)]
 }
 
-interface EventFacts {
+interface EventFacts extends VendorFacts {
   isTest: boolean
-  /** Of a MessageHeld; undefined: not recorded. */
-  holdReason?: string | undefined
 }
 
 /** undefined: Mailgun has no such event. */
-function mailgunEvent(own: OwnBody, { isTest, holdReason }: EventFacts): Record<string, unknown> | undefined {
-  const isSuppressed = isHeldBySuppression(own, holdReason)
-  // Programs unsubscribe an address after a permanent failure, so a hold that does not concern the address is temporary.
-  const name = own.event === 'MessageHeld' && !isSuppressed ? temporary : mailgunEvents[own.event as WebhookEvent]
+function mailgunEvent(own: OwnBody, facts: EventFacts): Record<string, unknown> | undefined {
+  const isHeld = isHeldBySuppression(own, facts.holdReason)
+  // Programs unsubscribe an address after a permanent failure, so one that does not concern the address is temporary.
+  const isPassing = (own.event === 'MessageHeld' && !isHeld) || isPassingBounce(own, facts)
+  const name = isPassing ? temporary : mailgunEvents[own.event as WebhookEvent]
   if (name === undefined) return undefined
   const { message, metadata, uuid, at } = own
   const recipient = textAt(message, 'to')
@@ -71,7 +80,7 @@ function mailgunEvent(own: OwnBody, { isTest, holdReason }: EventFacts): Record<
     tags: mailgunTagsOf(textAt(message, 'tag'), metadata),
     campaigns: [],
     'user-variables': Object.fromEntries(Object.entries(metadata).filter(([key]) => !isMailgunKey(key))),
-    flags: { 'is-routed': false, 'is-authenticated': true, 'is-system-test': false, 'is-test-mode': isTest },
+    flags: { 'is-routed': false, 'is-authenticated': true, 'is-system-test': false, 'is-test-mode': facts.isTest },
     envelope: { transport: 'smtp', sender: textAt(message, 'from'), targets: recipient },
     message: {
       headers: {
@@ -82,24 +91,24 @@ function mailgunEvent(own: OwnBody, { isTest, holdReason }: EventFacts): Record<
       },
       attachments: [],
     },
-    ...detailsOf(name, own, isSuppressed),
+    ...detailsOf(name, own, isHeld),
   }
 }
 
 /** The same for an event of the log; `id` is then that of the list. */
 export const mailgunEventOf = (prepared: PreparedBody, id: string): Record<string, unknown> | undefined =>
-  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id }, { isTest: prepared.isTest ?? false, holdReason: prepared.holdReason })
+  mailgunEvent({ ...ownBodyFrom(prepared), uuid: id }, { ...prepared, isTest: prepared.isTest ?? false })
 
 const unknownClient = { 'client-name': 'unknown', 'client-type': 'unknown', 'client-os': 'unknown', 'device-type': 'unknown' }
 
 /** The members of one kind of event. */
-function detailsOf({ event, severity }: MailgunName, own: OwnBody, isSuppressed: boolean): object {
+function detailsOf({ event, severity }: MailgunName, own: OwnBody, isHeld: boolean): object {
   const { payload } = own
   switch (event) {
     case 'delivered':
-      return { 'delivery-status': statusOf(own, isSuppressed) }
+      return { 'delivery-status': statusOf(own, isHeld) }
     case 'failed':
-      return { severity, reason: reasonOf(own, isSuppressed), 'delivery-status': statusOf(own, isSuppressed) }
+      return { severity, reason: reasonOf(own, isHeld), 'delivery-status': statusOf(own, isHeld) }
     case 'opened':
     case 'clicked':
       return {
@@ -116,12 +125,12 @@ function detailsOf({ event, severity }: MailgunName, own: OwnBody, isSuppressed:
 /** Mailgun's code of a message that it did not attempt, because the address is suppressed. */
 const suppressedCode = 605
 
-function reasonOf(own: OwnBody, isSuppressed: boolean): string {
-  if (isSuppressed) return 'suppress-bounce'
+function reasonOf(own: OwnBody, isHeld: boolean): string {
+  if (isHeld) return 'suppress-bounce'
   return own.event === 'MessageDelayed' || own.event === 'MessageHeld' || isUnsent(own) ? 'generic' : 'bounce'
 }
 
-function statusOf({ event, payload }: OwnBody, isSuppressed: boolean): object {
+function statusOf({ event, payload }: OwnBody, isHeld: boolean): object {
   const output = textAt(payload, 'output').trim()
   const text = output || textAt(payload, 'details') || textAt(membersOf(payload.bounce), 'subject')
   const code = Number(/^\d{3}(?=[ -]|$)/.exec(output)?.[0] ?? Number.NaN)
@@ -129,7 +138,7 @@ function statusOf({ event, payload }: OwnBody, isSuppressed: boolean): object {
   return {
     tls: payload.sent_with_ssl === true,
     'mx-host': textAt(payload, 'remote_host'),
-    code: isSuppressed ? suppressedCode : Number.isNaN(code) ? (event === 'MessageSent' ? 250 : 0) : code,
+    code: isHeld ? suppressedCode : Number.isNaN(code) ? (event === 'MessageSent' ? 250 : 0) : code,
     ...(enhanced === '' ? {} : { 'enhanced-code': enhanced }),
     message: text,
     description: event === 'MessageSent' ? '' : textAt(payload, 'details'),

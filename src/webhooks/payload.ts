@@ -76,6 +76,8 @@ export function parseEventNames(text: string): { names: ReadonlySet<WebhookEmail
 /** Of a failure by its class, or by a last attempt that failed as the ones before it: with a temporary reply, or without one. */
 function hasSuppressed(kind: WebhookEmailEvent, data: LoggedEvent['data']): boolean {
   if (kind !== 'MessageDeliveryFailed' && kind !== 'MessageBounced') return false
+  // Events of earlier versions and samples do not say it.
+  if (typeof data.suppressed === 'boolean') return data.suppressed
   const { classification: name, classificationCode: code } = data
   if (typeof name !== 'string' || typeof code !== 'number') return false
   if (code <= classification('not_accepting_mail')) return true

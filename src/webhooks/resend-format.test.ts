@@ -2,12 +2,11 @@ import { expect, test } from 'vitest'
 import { resendBody } from './resend-format.ts'
 
 const message = { token: 'token', to: 'ann@one.example', from: 'a@shop.test', subject: 'Hello', message_id: 'm@shop.test', timestamp: 1 }
-const eventOf = (event: string, payload: object) =>
+const eventOf = (event: string, payload: object, isSuppressed = false) =>
   JSON.parse(
-    resendBody(
-      Buffer.from(JSON.stringify({ event, timestamp: 2, uuid: 'u', tenant_id: 't', payload: { message, ...payload } })),
-      'id',
-    ).toString(),
+    resendBody(Buffer.from(JSON.stringify({ event, timestamp: 2, uuid: 'u', tenant_id: 't', payload: { message, ...payload } })), 'id', {
+      isSuppressed,
+    }).toString(),
   )
 
 test('mail that is held for another reason than a suppression is delayed', () => {
@@ -45,4 +44,15 @@ test('a refused email has bounced, and an email that was not sent has failed', (
     data: { email_id: 'id', failed: { reason: 'cancelled before its scheduled time' } },
   })
   expect(unsent.data).not.toHaveProperty('bounce')
+})
+
+test('a report is a permanent bounce only if it suppressed the address', () => {
+  for (const [isSuppressed, type] of [
+    [true, 'Permanent'],
+    [false, 'Transient'],
+  ] as const)
+    expect(eventOf('MessageBounced', { bounce: { subject: 'Undelivered' } }, isSuppressed)).toMatchObject({
+      type: 'email.bounced',
+      data: { bounce: { message: 'Undelivered', type } },
+    })
 })

@@ -1,6 +1,6 @@
 /** Webhook requests in the form of Resend: its members of the body, and its signature headers beside Postrider's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, isUnsent, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import { isHeldBySuppression, isPassingBounce, isUnsent, type OwnBody, ownBodyOf, textAt, timeAt, type VendorFacts } from './vendor-body.ts'
 
 /** Resend's type of each event that has one. */
 export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -17,11 +17,13 @@ export const resendTypes: Readonly<Partial<Record<WebhookEvent, string>>> = {
 }
 
 /** `messageId`: the id of the event's message. Events without a type of Resend's, and bodies already in its form, stay as they are. */
-export function resendBody(body: Buffer, messageId: string | undefined, { holdReason }: { holdReason?: string | undefined } = {}): Buffer {
+export function resendBody(body: Buffer, messageId: string | undefined, facts: VendorFacts = {}): Buffer {
   const own = ownBodyOf(body)
-  const type = own && typeOf(own, holdReason)
+  const type = own && typeOf(own, facts.holdReason)
   if (!own || type === undefined) return body
-  const data = type.startsWith('suppression.') ? suppressionOf(own, messageId) : { ...emailOf(own, messageId), ...detailsOf(type, own) }
+  const data = type.startsWith('suppression.')
+    ? suppressionOf(own, messageId)
+    : { ...emailOf(own, messageId), ...detailsOf(type, own, facts) }
   return Buffer.from(JSON.stringify({ type, created_at: own.at.toISOString(), data }))
 }
 
@@ -44,17 +46,17 @@ const emailOf = ({ message, metadata, at }: OwnBody, messageId: string | undefin
   tags: metadata,
 })
 
-const bounce = (message: string) => ({ bounce: { message, type: 'Permanent', subType: 'General' } })
+const bounce = (message: string, type = 'Permanent') => ({ bounce: { message, type, subType: 'General' } })
 
 /** The members of one kind of event. */
-function detailsOf(type: string, own: OwnBody): object {
+function detailsOf(type: string, own: OwnBody, facts: VendorFacts): object {
   const { event, payload, at } = own
   switch (event) {
     case 'MessageDeliveryFailed':
       if (isUnsent(own)) return { failed: { reason: textAt(payload, 'details') } }
       return bounce(textAt(payload, 'output').trim() || textAt(payload, 'details'))
     case 'MessageBounced':
-      return bounce(textAt(payload.bounce as Record<string, unknown>, 'subject'))
+      return bounce(textAt(payload.bounce as Record<string, unknown>, 'subject'), isPassingBounce(own, facts) ? 'Transient' : 'Permanent')
     case 'MessageHeld':
       if (type !== resendTypes.MessageHeld) return {}
       return { suppressed: { message: textAt(payload, 'details'), type: 'OnAccountSuppressionList' } }

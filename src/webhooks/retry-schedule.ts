@@ -23,14 +23,6 @@ export function webhookRetryDelayMs(attempt: number, random: number, askedMs: nu
   return Math.max(stepMs * (1 - jitter + 2 * jitter * random), wishedMs)
 }
 
-/** A Retry-After header (RFC 9110 section 10.2.3) in milliseconds from now; null if absent or invalid. */
-export function readRetryAfter(header: string | null, nowMs: number): number | null {
-  if (header === null) return null
-  if (/^\d{1,9}$/.test(header)) return Number(header) * secondMs
-  const atMs = Date.parse(header)
-  return Number.isNaN(atMs) ? null : Math.max(0, atMs - nowMs)
-}
-
 export interface Health {
   /** Failed attempts since the last success. */
   consecutiveFailures: number

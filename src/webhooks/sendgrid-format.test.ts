@@ -71,3 +71,14 @@ test('each secret has a key of its own, which signs the time and the body', () =
   }
   expect(shownKeys.size).toBe(20)
 })
+
+test('a report that did not suppress the address is a block', () => {
+  const body = bodyOf('MessageBounced', { message: { to: 'ann@one.example' }, bounce: { subject: 'Undelivered' } })
+  for (const [isSuppressed, type] of [
+    [true, 'bounce'],
+    [false, 'blocked'],
+  ] as const) {
+    const [event] = JSON.parse(sendgridBody(body, 'id', { isSuppressed }).toString()) as object[]
+    expect(event).toMatchObject({ event: 'bounce', reason: 'Undelivered', type })
+  }
+})

@@ -1,6 +1,15 @@
 /** Webhook requests in the form of SendGrid's event webhook: an array with one event, signed with a key of the webhook's own. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyOf, textAt } from './vendor-body.ts'
+import {
+  isHeldBySuppression,
+  isPassingBounce,
+  isUnsent,
+  membersOf,
+  type OwnBody,
+  ownBodyOf,
+  textAt,
+  type VendorFacts,
+} from './vendor-body.ts'
 
 /** SendGrid's name of each event that has one. */
 export const sendgridEvents: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -26,13 +35,9 @@ export const isSendGridKey = (name: string): boolean =>
   name.toLowerCase() === sendgridRequestKey.toLowerCase() || categoryForm.test(name.toLowerCase())
 
 /** `messageId`: the id of the event's message. Events without a name of SendGrid's, and bodies already in its form, stay as they are. */
-export function sendgridBody(
-  body: Buffer,
-  messageId: string | undefined,
-  { holdReason }: { holdReason?: string | undefined } = {},
-): Buffer {
+export function sendgridBody(body: Buffer, messageId: string | undefined, facts: VendorFacts = {}): Buffer {
   const own = ownBodyOf(body)
-  const name = own && nameOf(own, holdReason)
+  const name = own && nameOf(own, facts.holdReason)
   if (!own || name === undefined) return body
   const { message, metadata, uuid, at } = own
   const token = textAt(message, 'token')
@@ -47,7 +52,7 @@ export function sendgridBody(
     sg_event_id: uuid,
     sg_message_id: `${metadata[sendgridRequestKey] ?? messageId ?? token}.${token}`,
     ...(categories.length === 0 ? {} : { category: categories }),
-    ...detailsOf(name, own),
+    ...detailsOf(name, own, facts),
   }
   return Buffer.from(JSON.stringify([event]))
 }
@@ -72,7 +77,8 @@ function categoriesOf({ message, metadata }: OwnBody): string[] {
 const blocks: readonly string[] = ['spam_block', 'policy_violation', 'message_too_large', 'tls_required', 'dns_error']
 
 /** The members of one kind of event. */
-function detailsOf(name: string, { event, payload }: OwnBody): object {
+function detailsOf(name: string, own: OwnBody, facts: VendorFacts): object {
+  const { event, payload } = own
   const output = textAt(payload, 'output').trim()
   const reason = output || textAt(payload, 'details')
   switch (name) {
@@ -84,7 +90,7 @@ function detailsOf(name: string, { event, payload }: OwnBody): object {
       return { reason }
     case 'bounce':
       return event === 'MessageBounced'
-        ? { reason: textAt(membersOf(payload.bounce), 'subject'), status: '', type: 'bounce' }
+        ? { reason: textAt(membersOf(payload.bounce), 'subject'), status: '', type: isPassingBounce(own, facts) ? 'blocked' : 'bounce' }
         : {
             reason,
             status: textAt(payload, 'smtp_enhanced_code'),

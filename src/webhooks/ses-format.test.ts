@@ -13,8 +13,11 @@ const message = {
   timestamp: 1,
   tag: 'orders',
 }
-const eventOf = (event: string, payload: object) =>
-  JSON.parse(sesBody(bodyOf(event, { message, metadata: { a: 'b' }, ...payload }), 'id').toString()) as Record<string, object>
+const eventOf = (event: string, payload: object, isSuppressed = false) =>
+  JSON.parse(sesBody(bodyOf(event, { message, metadata: { a: 'b' }, ...payload }), 'id', { isSuppressed }).toString()) as Record<
+    string,
+    object
+  >
 
 test('a body in the format stays as it is, for any payload', () => {
   fc.assert(
@@ -58,7 +61,6 @@ test.each([
   ['MessageDeliveryFailed', { classification: 'spam_block' }, 'Transient', 'ContentRejected'],
   ['MessageDeliveryFailed', { classification: 'unclassified', output: '550 no' }, 'Permanent', 'General'],
   ['MessageDeliveryFailed', { classification: 'unclassified', output: '', details: 'cancelled by the operator' }, 'Transient', 'General'],
-  ['MessageBounced', { original_message: message, bounce: { subject: 'Undelivered' } }, 'Permanent', 'General'],
   ['MessageHeld', { details: 'ann@one.example is on the suppression list' }, 'Permanent', 'OnAccountSuppressionList'],
 ])('%s with %j is a bounce of the kind %s, %s', (event, payload, bounceType, bounceSubType) => {
   expect(eventOf(event, payload)).toMatchObject({
@@ -77,4 +79,13 @@ test('mail that is held for another reason, and events without an email, keep th
   const listed = bodyOf('MessageHeld', { message, details: 'ann@one.example is on the suppression list' })
   expect(sesBody(listed, 'id', { holdReason: 'tenant' })).toBe(listed)
   expect(JSON.parse(sesBody(listed, 'id', { holdReason: 'suppressed' }).toString())).toMatchObject({ eventType: 'Bounce' })
+})
+
+test('a report is a permanent bounce only if it suppressed the address', () => {
+  const kindOf = (isSuppressed: boolean) => eventOf('MessageBounced', { bounce: { subject: 'Undelivered' } }, isSuppressed)
+  expect(kindOf(true)).toMatchObject({ eventType: 'Bounce', bounce: { bounceType: 'Permanent', bounceSubType: 'General' } })
+  expect(kindOf(false)).toMatchObject({
+    eventType: 'Bounce',
+    bounce: { bounceType: 'Transient', bouncedRecipients: [{ diagnosticCode: 'Undelivered' }] },
+  })
 })

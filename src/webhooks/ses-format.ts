@@ -1,6 +1,16 @@
 /** Webhook requests with SES's events as their body, in the form of SNS's messages without their envelope, which only Amazon can sign. */
 import type { WebhookEvent } from './manage-webhooks.ts'
-import { isHeldBySuppression, isUnsent, membersOf, type OwnBody, ownBodyOf, textAt, timeAt } from './vendor-body.ts'
+import {
+  isHeldBySuppression,
+  isPassingBounce,
+  isUnsent,
+  membersOf,
+  type OwnBody,
+  ownBodyOf,
+  textAt,
+  timeAt,
+  type VendorFacts,
+} from './vendor-body.ts'
 
 /** SES's type of each event that has one. */
 const types: Readonly<Partial<Record<WebhookEvent, string>>> = {
@@ -15,11 +25,11 @@ const types: Readonly<Partial<Record<WebhookEvent, string>>> = {
 }
 
 /** `messageId`: the id of the event's message. Events without a type of SES's, and bodies already in its form, stay as they are. */
-export function sesBody(body: Buffer, messageId: string | undefined, { holdReason }: { holdReason?: string | undefined } = {}): Buffer {
+export function sesBody(body: Buffer, messageId: string | undefined, facts: VendorFacts = {}): Buffer {
   const own = ownBodyOf(body)
-  const type = own && typeOf(own, holdReason)
+  const type = own && typeOf(own, facts.holdReason)
   if (!own || type === undefined) return body
-  return Buffer.from(JSON.stringify({ eventType: type, mail: mailOf(own, messageId), ...detailsOf(type, own) }))
+  return Buffer.from(JSON.stringify({ eventType: type, mail: mailOf(own, messageId), ...detailsOf(type, own, facts) }))
 }
 
 /** SES does not hold mail: mail of a paused tenant leaves later, and has its events then. */
@@ -48,7 +58,7 @@ function mailOf({ message, metadata, at }: OwnBody, messageId: string | undefine
 }
 
 /** The members of one kind of event. */
-function detailsOf(type: string, own: OwnBody): object {
+function detailsOf(type: string, own: OwnBody, facts: VendorFacts): object {
   const { payload, message, at, uuid } = own
   const timestamp = at.toISOString()
   const emailAddress = textAt(message, 'to')
@@ -61,7 +71,7 @@ function detailsOf(type: string, own: OwnBody): object {
       return { deliveryDelay: { timestamp, delayType: delayTypeOf(own), delayedRecipients: [delayed] } }
     }
     case 'Bounce':
-      return { bounce: { feedbackId: uuid, timestamp, ...bounceOf(own) } }
+      return { bounce: { feedbackId: uuid, timestamp, ...bounceOf(own, facts) } }
     case 'Complaint':
       return {
         complaint: {
@@ -124,7 +134,7 @@ const kindsOfBounce: Readonly<Record<string, KindOfBounce>> = {
   protocol_error: transient(),
 }
 
-function bounceOf(own: OwnBody) {
+function bounceOf(own: OwnBody, facts: VendorFacts) {
   const { event, payload, message } = own
   const emailAddress = textAt(message, 'to')
   if (event === 'MessageHeld') {
@@ -136,7 +146,8 @@ function bounceOf(own: OwnBody) {
     }
   }
   const isReport = event === 'MessageBounced'
-  const kind = isReport ? permanent : isUnsent(own) ? transient() : (kindsOfBounce[textAt(payload, 'classification')] ?? permanent)
+  const isPassing = isUnsent(own) || isPassingBounce(own, facts)
+  const kind = isPassing ? transient() : isReport ? permanent : (kindsOfBounce[textAt(payload, 'classification')] ?? permanent)
   const diagnosticCode = isReport ? textAt(membersOf(payload.bounce), 'subject') : diagnosisOf(own)
   return {
     ...kind,

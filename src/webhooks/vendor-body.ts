@@ -67,3 +67,15 @@ export const isUnsent = ({ event, payload }: Pick<OwnBody, 'event' | 'payload'>)
   event === 'MessageDeliveryFailed' &&
   ['', 'unclassified'].includes(textAt(payload, 'classification')) &&
   textAt(payload, 'output').trim() === ''
+
+/** The facts of an event that its own body lacks. */
+export interface VendorFacts {
+  /** Of a MessageHeld; undefined: not recorded. */
+  holdReason?: string | undefined
+  /** The event suppressed its recipient. */
+  isSuppressed?: boolean | undefined
+}
+
+/** A report of a bounce that does not concern the address, such as a full mailbox: receivers must not suppress the address. */
+export const isPassingBounce = ({ event }: Pick<OwnBody, 'event'>, { isSuppressed = false }: VendorFacts): boolean =>
+  event === 'MessageBounced' && !isSuppressed

@@ -35,9 +35,7 @@ export const endpointLeases: Leased = {
     set owner = null
     where owner = any($1)`,
   take: sql<{ shard: number; epoch: number }>`
-    update webhook_endpoints
-    set owner = $1, epoch = epoch + 1
-    where webhook_id in (
+    with free as materialized (
       select webhook_id
       from webhook_endpoints
       where owner is null
@@ -50,7 +48,11 @@ export const endpointLeases: Leased = {
       limit $2
       for update skip locked
     )
-    returning webhook_id as shard, epoch`,
+    update webhook_endpoints as endpoint
+    set owner = $1, epoch = epoch + 1
+    from free
+    where endpoint.webhook_id = free.webhook_id
+    returning endpoint.webhook_id as shard, epoch`,
   free: sql`
     update webhook_endpoints
     set owner = null

@@ -213,7 +213,10 @@ class WebhookService implements Webhooks {
     const facts = { nowMs, emailId: ids.emailId(nowMs), uuid: ids.uuid(), tenant, organisationSlug: organisation.slug }
     const payload = samplePayload(event, facts)
     const body = bodyFor({ event, timestamp: Math.floor(nowMs) / 1000, tenantId: tenant.id, payload }, marked)(uuid)
-    const { outcome, success } = await this.#send(webhook, { uuid, event, tenantId: tenant.id, attempt: 1, body, withinMs: testWithinMs })
+    // A sample of a bounce is a permanent one.
+    const isSuppressed = event === 'MessageBounced'
+    const request = { uuid, event, isSuppressed, tenantId: tenant.id, attempt: 1, body, withinMs: testWithinMs }
+    const { outcome, success } = await this.#send(webhook, request)
     return { ...outcome, success }
   }
 

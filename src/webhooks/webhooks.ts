@@ -1,17 +1,19 @@
 /**
  * Webhooks: subscriptions to events, signed requests, and a record of each. One kind of record, shown as a tenant's or as the
  * organisation's. Sending processes share the webhooks by lease and follow the event log.
- * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, webhook_signing_keys.
+ * Owns: webhooks, webhook_endpoints, webhook_positions, webhook_retries, webhook_processes, webhook_deliveries, delivery_erasures,
+ * webhook_signing_keys.
  * Uses: base, dkim, net, bounces, db, tenants, events, emails, spool, received-mail. Used by: privacy, housekeeping, installation, doctor, resend,
  * sendgrid, postmark, mailgun, imports, http, cli, main.
  * Promises: every event is sent at least once, under one id for each webhook, and the events of one email in order; no receiver delays
  * another; requests go only to allowed addresses; secrets and keys are sealed in the database; every request but a test is recorded.
  */
 import type { Tx } from '#db'
-import { dropDeliveriesOf } from './delivery-records.ts'
+import { noteDeliveriesOf } from './deleted-tenants.ts'
 import { dropWebhooksOf, sealedSecretsOfWebhooks } from './manage-webhooks.ts'
 import { sealedKeysOfWebhooks } from './signing-keys.ts'
 
+export { deleteRemovedDeliveries } from './deleted-tenants.ts'
 export {
   countDeliveriesLeft,
   deliveryTables,
@@ -67,8 +69,8 @@ export { openWebhooks, type Replayed, type Shown, type TestResult, type Webhooks
 
 export const sealedOfWebhooks = [sealedSecretsOfWebhooks, sealedKeysOfWebhooks]
 
-/** Deletes a tenant's webhooks; the caller deletes the tenant. */
-export async function removeWebhooksOfTenant(tx: Tx, tenantId: string): Promise<void> {
-  await dropDeliveriesOf(tx, tenantId)
+/** Deletes a tenant's webhooks; the caller deletes the tenant, and housekeeping the records of its events until `nowMs`. */
+export async function removeWebhooksOfTenant(tx: Tx, tenantId: string, nowMs: number): Promise<void> {
+  await noteDeliveriesOf(tx, tenantId, nowMs)
   await dropWebhooksOf(tx, tenantId)
 }

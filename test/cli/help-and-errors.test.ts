@@ -22,12 +22,14 @@ const ids = openIds(systemRandom)
 const clock = systemClock
 
 /** `text` is the standard output, `said` the standard error. */
-async function ran(...words: string[]): Promise<{ code: number; text: string; said: string }> {
+const ran = (...words: string[]) => ranWith({}, ...words)
+
+async function ranWith(settings: Record<string, string>, ...words: string[]): Promise<{ code: number; text: string; said: string }> {
   const printed: string[] = []
   const said: string[] = []
   const error = vi.spyOn(console, 'error').mockImplementation((line) => void said.push(String(line)))
   const service: Installation = {
-    config: readConfig({ POSTRIDER_HOSTNAME: 'vm' }),
+    config: readConfig({ POSTRIDER_HOSTNAME: 'vm', ...settings }),
     db: database.db,
     clock,
     ids,
@@ -194,6 +196,20 @@ describe('a list', () => {
     expect((await ran('member', 'list')).text).toBe('ann@example.com  admin')
     expect(await ran('member', 'remove', 'ann@example.com')).toMatchObject({ code: 0, text: 'ann@example.com is removed' })
     expect((await ran('member', 'list')).text).toMatch(/^no members/)
+  })
+
+  test('of a new member has no sign-in link that the service would refuse', async () => {
+    const settings = {
+      POSTRIDER_OIDC_ISSUER: 'https://login.example.com',
+      POSTRIDER_OIDC_CLIENT_ID: 'postrider',
+      POSTRIDER_OIDC_CLIENT_SECRET: 'secret',
+      POSTRIDER_PASSWORD_SIGN_IN: 'off',
+    }
+    const byProvider = expect.stringContaining('signs in with the identity provider, with this address')
+    expect(await ranWith(settings, 'member', 'add', 'bea@example.com')).toMatchObject({ code: 0, text: byProvider })
+    expect(JSON.parse((await ranWith(settings, 'member', 'reset', 'bea@example.com', '--json')).text)).toMatchObject({ signInUrl: null })
+    expect((await ran('member', 'reset', 'bea@example.com')).text).toContain('/sign-in/')
+    await ran('member', 'remove', 'bea@example.com')
   })
 
   test('of the records to publish warns when they rest on a name that the internet does not know', async () => {

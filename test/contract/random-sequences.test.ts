@@ -23,7 +23,10 @@ const contradictions: Record<string, Sql<unknown>> = {
     from (
       select 'domains' as name, tenant_id from domains
       union all select 'track_domains', tenant_id from track_domains
-      union all select 'suppressions', tenant_id from suppressions where tenant_id <> ''
+      union all
+      select 'suppressions', tenant_id
+      from suppressions
+      where tenant_id <> '' and tenant_id not in (select tenant_id from suppression_erasures)
       union all select 'webhooks', tenant_id from webhooks where tenant_id <> ''
       union all select 'test_clocks', tenant_id from test_clocks
       union all select 'credentials', tenant_id from credentials where tenant_id is not null and revoked_at is null

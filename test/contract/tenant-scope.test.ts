@@ -3,6 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { sql } from '#db'
 import { addSource, assignPool, removeSource } from '#delivery'
 import { setLimits, tenantLimitScope } from '#limits'
+import { deleteRemovedLists } from '#suppressions'
 import { type Answer, type RequestOptions, type Service, startService } from '../support/in-process-service.ts'
 
 const domainOf = sql<{ id: number }>`
@@ -221,6 +222,7 @@ describe('a deleted tenant', () => {
     await assignPool(service.db, { pool: 'bulk', tenantId: id, tag: '' }, Date.now())
     expect((await service.db.first(leftOf, [id]))?.left).toBe(8)
     expect(await call('DELETE', `/tenants/${id}`)).toMatchObject({ status: 200 })
+    await deleteRemovedLists(service.db)
     expect((await service.db.first(leftOf, [id]))?.left).toBe(0)
     expect(await removeSource(service.db, '192.0.2.9', Date.now())).toMatchObject({ pool: 'bulk' })
 
@@ -261,6 +263,7 @@ describe('requests at the same moment', () => {
         call('DELETE', `/tenants/${id}`),
       ])
       for (const answer of made) expect([201, 404]).toContain(answer.status)
+      await deleteRemovedLists(service.db)
       expect((await service.db.first(leftOf, [id]))?.left).toBe(0)
     }
   })

@@ -252,7 +252,7 @@ describe('the views', () => {
     const gone = await service.makeTenant('Gone')
     const hook = await make({}, `/tenants/${gone}/webhooks`)
     const { id } = await deliver(hook, { tenantId: gone })
-    await service.db.transaction((tx) => removeWebhooksOfTenant(tx, gone))
+    await service.db.transaction((tx) => removeWebhooksOfTenant(tx, gone, Date.now()))
     expect(await ask('GET', `/webhooks/${hook.id}`)).toMatchObject(refused(404, 'not_found'))
     expect(await ask('GET', `/webhooks/${hook.id}/deliveries/${id}`)).toMatchObject(refused(404, 'not_found'))
   })

@@ -162,6 +162,23 @@ describe('the pool', () => {
     expect((await pool.take()).timeline).toBe(1)
   })
 
+  test('counts the five seconds from when a host accepts writes again, and anew after none does', async () => {
+    const { pool, timelines, clock } = world({ a: 2, b: undefined })
+    await pool.take()
+    timelines.a = undefined
+    for (let time = 0; time < 2; time++) {
+      timelines.b = undefined
+      await expect(pool.extra()).rejects.toThrow('a: down; b: down')
+      clock.moveMs(60_000)
+      timelines.b = 1
+      await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
+      clock.moveMs(4999)
+      await expect(pool.extra()).rejects.toThrow('timeline 1 is older than 2')
+    }
+    clock.moveMs(1)
+    expect((await pool.extra()).timeline).toBe(1)
+  })
+
   test('forgets it at once when every other host answers that it follows an older one', async () => {
     const { pool, timelines, standbys } = world({ a: 2, b: undefined })
     await pool.take()

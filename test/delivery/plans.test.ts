@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { openIds, silentLog, systemClock, systemRandom } from '#base'
 import { allStatements, type Db, openDb, type Sql, sql } from '#db'
 import { openRecorder } from '#delivery'
-import { claim, postpone, promote, releaseScheduled, requeueUnsent } from '#spool'
+import { claim, listWaitingSince, postpone, promote, releaseScheduled, requeueUnsent, takeWaitingSince } from '#spool'
 import { accepted } from '../support/accepted-outcome.ts'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
@@ -25,6 +25,10 @@ const schedule = sql`
   from (select email_id, row_number() over (order by email_id) as row_number from spool) as numbered
   where spool.email_id = numbered.email_id`
 
+const deferAll = sql`
+  update spool
+  set due_at = $1, state = 'deferred'`
+
 const countStates = sql<{ state: string; emails: number }>`
   select state, count(*) as emails
   from spool
@@ -41,6 +45,22 @@ const entriesRead = sql<{ entries: number }>`
 
 const tellStatistics = sql`
   select pg_stat_force_next_flush()`
+
+/** A database of its own, and a connection with the settings of a delivery process. */
+async function openLikeDelivery(): Promise<Db> {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const url = `${database.url}&options=${encodeURIComponent(settings)}`
+  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
+  onTestFinished(() => db.close())
+  return db
+}
+
+/** The index entries of the spool that were read. */
+async function readSoFar(db: Db): Promise<number> {
+  await db.rows(tellStatistics)
+  return (await db.first(entriesRead))?.entries ?? 0
+}
 
 /** Ids of one day whose partitions exist. */
 const ofTheDay = openIds(systemRandom).emailId(testTimeMs).slice(0, 13)
@@ -63,23 +83,29 @@ async function eight(db: Db): Promise<void> {
 const hotStatements = {
   claim: "set state = 'sending', epoch = picked.epoch",
   requeue: `set state = 'ready'
-  from unnest`,
+  from unnest($1::text[], $2::text[], $3::bigint[]`,
   postpone: "set state = 'deferred', due_at",
-  promote: 'any($1::smallint[]) and due_at <=',
-  recall: 'any($1::smallint[]) and due_at >',
+  promote: 'spool.shard = owned.shard and due_at <=',
+  recall: 'spool.shard = owned.shard and due_at >',
   'find scheduled': "where state = 'scheduled'\n  order by scheduled_at\n  limit 1",
   'release scheduled': "set state = 'over_limit'",
   'record outcomes': 'delete from spool\n    using outcome',
 }
 
-/** The accesses of a statement's generic plan to the spool: node, index and condition. Another index, or no condition, reads the backlog. */
-async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
+/** The lines of a statement's generic plan. */
+async function planOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
   const parameters = Math.max(0, ...[...statement.text.matchAll(/\$(\d+)/g)].map(([, nth]) => Number(nth)))
   const given = parameters === 0 ? sql.part`` : sql.part`(${sql.repeated(parameters, ', ', () => 'null')})`
   const explain = sql<{ 'QUERY PLAN': string }>`explain (costs off) execute hot ${given}`
   await db.script(`prepare hot as ${statement.text}`)
   const lines = (await db.rows(explain)).map((row) => row['QUERY PLAN'].trim().replace(/^->\s+/, ''))
   await db.script('deallocate hot')
+  return lines
+}
+
+/** The accesses of a statement's generic plan to the spool: node, index and condition. Another index, or no condition, reads the backlog. */
+async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
+  const lines = await planOf(db, statement)
   return lines.flatMap((line, index) => {
     if (!/Scan.* on spool/.test(line)) return []
     return [[line, ...lines.slice(index + 1, index + 3).filter((next) => /^(Index Cond|Recheck Cond|Filter):/.test(next))].join(' | ')]
@@ -87,15 +113,8 @@ async function accessesOf(db: Db, statement: Sql<unknown>): Promise<string[]> {
 }
 
 test('they read the rows that they are about, and not the backlog', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const url = `${database.url}&options=${encodeURIComponent(settings)}`
-  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
-  onTestFinished(() => db.close())
-  const read = async () => {
-    await db.rows(tellStatistics)
-    return (await db.first(entriesRead))?.entries ?? 0
-  }
+  const db = await openLikeDelivery()
+  const read = () => readSoFar(db)
   // So many rows that the index of ready rows has one level more than the primary key, which then looks cheaper.
   await db.run(fill, [1, 130, ofTheDay])
   await eight(db)
@@ -109,17 +128,11 @@ test('they read the rows that they are about, and not the backlog', async () => 
 })
 
 test('a claim and a promotion read no index entry of scheduled emails, and the due ones are found alone', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const url = `${database.url}&options=${encodeURIComponent(settings)}`
-  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
-  onTestFinished(() => db.close())
+  const db = await openLikeDelivery()
   const read = async (work: () => Promise<unknown>) => {
-    await db.rows(tellStatistics)
-    const before = (await db.first(entriesRead))?.entries ?? 0
+    const before = await readSoFar(db)
     await work()
-    await db.rows(tellStatistics)
-    return ((await db.first(entriesRead))?.entries ?? 0) - before
+    return (await readSoFar(db)) - before
   }
   const unlimited = { organisation: null, ceilings: new Map() }
   const turn = async () => {
@@ -142,12 +155,20 @@ test('a claim and a promotion read no index entry of scheduled emails, and the d
   ])
 })
 
+test('a promotion reads the first due mail of each shard, and not all that is due', async () => {
+  const db = await openLikeDelivery()
+  const read = () => readSoFar(db)
+  await promote(db, shards, testTimeMs, 8)
+  await db.run(fill, [1, backlog, ofTheDay])
+  await db.run(deferAll, [due])
+  await db.script('vacuum spool')
+  const before = await read()
+  expect(await promote(db, shards, testTimeMs, 8)).toBe(8)
+  expect((await read()) - before).toBeLessThan(100)
+})
+
 test('their plans reach the spool by these indexes, however full it is when they are made', async () => {
-  const database = await testDatabase()
-  onTestFinished(() => database.close())
-  const url = `${database.url}&options=${encodeURIComponent(settings)}`
-  const db = await openDb({ url, poolSize: 1, applicationName: 'test', log: silentLog })
-  onTestFinished(() => db.close())
+  const db = await openLikeDelivery()
   const plans = async () => {
     const all: Record<string, string[]> = {}
     for (const [name, line] of Object.entries(hotStatements)) {
@@ -172,11 +193,11 @@ test('their plans reach the spool by these indexes, however full it is when they
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(given.tenant_id, given.email_id)) AND (ROW(tenant_id, email_id) <= ROW(given.tenant_id, given.email_id))) | Filter: ((given.epoch = epoch) AND (given.attempt_count = attempt_count) AND ((state || ''::text) = 'sending'::text))",
       ],
       "promote": [
-        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = ANY ($1)) AND (due_at <= $2)) | Filter: (state = 'deferred'::text)",
+        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = owned.shard) AND (due_at <= $2)) | Filter: (state = 'deferred'::text)",
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(due.tenant_id, due.email_id)) AND (ROW(tenant_id, email_id) <= ROW(due.tenant_id, due.email_id))) | Filter: ((state || ''::text) = 'deferred'::text)",
       ],
       "recall": [
-        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = ANY ($1)) AND (due_at > $2)) | Filter: (state = 'deferred'::text)",
+        "Index Scan using spool_due on spool spool_1 | Index Cond: ((shard = owned.shard) AND (due_at > $2)) | Filter: (state = 'deferred'::text)",
         "Index Scan using spool_pkey on spool | Index Cond: ((ROW(tenant_id, email_id) >= ROW(distant.tenant_id, distant.email_id)) AND (ROW(tenant_id, email_id) <= ROW(distant.tenant_id, distant.email_id))) | Filter: ((state || ''::text) = 'deferred'::text)",
       ],
       "record outcomes": [
@@ -197,4 +218,35 @@ test('their plans reach the spool by these indexes, however full it is when they
   await db.run(fill, [1001, 1000 + backlog, ofTheDay])
   await db.script('vacuum analyze spool')
   expect(await plans()).toEqual(whenEmpty)
+})
+
+test('housekeeping, whose sessions have other settings, finds rows by key with those of delivery', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const statements: string[][] = []
+  const watched: Db = {
+    ...db,
+    transaction: (work) =>
+      db.transaction((tx) => {
+        const mine: string[] = []
+        statements.push(mine)
+        const rows: typeof tx.rows = (statement, values) => {
+          mine.push(statement.text)
+          return tx.rows(statement, values)
+        }
+        return work({ ...tx, rows })
+      }),
+  }
+  const limits = { organisation: 100, ceilings: new Map() }
+  await db.run(fill, [1, 2, ofTheDay])
+  await db.run(schedule, [due])
+  expect((await releaseScheduled(watched, limits, testTimeMs + 60_000)).released).toBe(2)
+  await db.run(fill, [3, 4, ofTheDay])
+  const laterMs = testTimeMs + 60_000
+  const found = await listWaitingSince(watched, laterMs, undefined, 10)
+  expect(await watched.transaction((tx) => takeWaitingSince(tx, laterMs, found))).toHaveLength(4)
+  const guarded = statements.filter((texts) => texts.some((text) => text.includes('spool.email_id) between')))
+  expect(guarded).toHaveLength(3)
+  for (const [first] of guarded) expect(first).toContain('enable_seqscan')
 })

@@ -3,7 +3,7 @@ import { openIds, systemClock, systemRandom } from '#base'
 import { sql, type Tx } from '#db'
 import { ObsoleteHolds, pauseQueue, QueueUpdates } from '#delivery'
 import { readEvents, startOfLog } from '#events'
-import { nextQueueUpdate, openWaker, recordDomainDeleted, recordTenantChange, resumeQueue, type TenantChange } from '#spool'
+import { oldestQueueUpdate, openWaker, recordDomainDeleted, recordTenantChange, resumeQueue, type TenantChange } from '#spool'
 import { setPause } from '#tenants'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
@@ -131,7 +131,7 @@ test('a long queue is followed a part at a time, so that other chores have their
   await db.transaction((tx) => recordTenantChange(tx, 'large', 'paused', testTimeMs - 5000))
   const updates = new QueueUpdates(db)
   let turns = 0
-  for (; await nextQueueUpdate(db, testTimeMs); turns++) await updates.run(testTimeMs)
+  for (; await oldestQueueUpdate(db, testTimeMs); turns++) await updates.run(testTimeMs)
   expect(turns).toBe(3)
   expect(await db.rows(sql`select state, count(*)::integer as emails from spool group by state`)).toEqual([
     { state: 'ready', emails: 45_000 },
@@ -149,11 +149,24 @@ test('so is a long queue of a sending domain’s tenant, each part from where th
   await db.transaction((tx) => recordDomainDeleted(tx, 'large', 'gone.test', testTimeMs - 5000))
   const updates = new QueueUpdates(db)
   for (const state of ['deferred', 'deferred', 'ready']) {
-    expect(await nextQueueUpdate(db, testTimeMs)).toBeDefined()
+    expect(await oldestQueueUpdate(db, testTimeMs)).toBeDefined()
     await updates.run(testTimeMs)
     expect((await db.first(stateOf, [last]))?.state).toBe(state)
   }
-  expect(await nextQueueUpdate(db, testTimeMs)).toBeUndefined()
+  expect(await oldestQueueUpdate(db, testTimeMs)).toBeUndefined()
+})
+
+test('the change of another tenant does not wait until a long queue has followed its own', async () => {
+  await using database = await testDatabase()
+  const { db } = database
+  await db.run(addDeferred, [45_000, new Date(testTimeMs), 'email '])
+  await db.run(addHeld, [10, 'small', 1, new Date(testTimeMs)])
+  await db.transaction((tx) => recordTenantChange(tx, 'large', 'paused', testTimeMs - 6000))
+  await db.transaction((tx) => recordTenantChange(tx, 'small', 'deleted', testTimeMs - 5000))
+  await new QueueUpdates(db).run(testTimeMs)
+  const stillWaiting = sql<{ tenantId: string; emails: number }>`
+    select tenant_id as "tenantId", count(*)::integer as emails from spool where state <> 'ready' group by tenant_id`
+  expect(await db.rows(stillWaiting)).toEqual([{ tenantId: 'large', emails: 25_000 }])
 })
 
 describe('mail that was recorded as held after its pause had ended', () => {

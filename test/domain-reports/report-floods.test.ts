@@ -1,4 +1,5 @@
 /** Strangers who send more reports than all reporters together: the rows stored and read are bounded, and signed reports keep their place. */
+import { createHash } from 'node:crypto'
 import { beforeAll, describe, expect, test } from 'vitest'
 import { type Db, type Queryable, sql } from '#db'
 import { summariseDmarc, summariseTls } from '#domain-reports'
@@ -46,6 +47,11 @@ const floodFailures = sql`
   insert into tls_failures (tenant_id, domain_id, day, result, receiving_mx, authenticated, failed, reason)
   select $1, $2, $3::date, 'invented ' || number, '', false, 1, ''
   from generate_series(1, $4::integer) as number`
+
+const setKeys = sql`
+  update domain_reports
+  set key = $2
+  where domain_id = $1`
 
 const rowsOf = sql<{ source: string; messages: number }>`
   select source, messages::double precision as messages
@@ -226,6 +232,35 @@ describe('the signed reports of one organisation', () => {
     expect(rows.filter(({ source }) => source !== '')).toHaveLength(1_400)
     // 300 * 301 / 2 messages, without the largest hundred.
     expect(rows.find(({ source }) => source === '')).toEqual({ source: '', messages: (200 * 201) / 2 })
+  })
+})
+
+describe("a signed report with the reporter's name and id", () => {
+  const stranger = { ...signed, sender: 'stranger.test' }
+  const again = { ...signed, sender: 'mail.reporter.test' }
+
+  test('of a stranger does not displace the one of the reporter, which counts once', async () => {
+    const domain = await addDomain()
+    const report = aggregateOf(domain, [rowOf(domain, {})])
+    expect(await takeAggregate(db, domain, { ...report, rows: [] }, stranger)).toBe('counted')
+    expect(await takeAggregate(db, domain, report, signed)).toBe('counted')
+    for (const origin of [stranger, signed, again]) expect(await takeAggregate(db, domain, report, origin)).toBe('repeated')
+    const tls = tlsOf(domain, 'reporter', ['sts'])
+    expect(await takeTls(db, domain, tls, stranger)).toBe('counted')
+    expect(await takeTls(db, domain, tls, signed)).toBe('counted')
+    expect(await takeTls(db, domain, tls, signed)).toBe('repeated')
+  })
+
+  test('is a repetition of one that an earlier version stored', async () => {
+    const domain = await addDomain()
+    const report = aggregateOf(domain, [rowOf(domain, {})])
+    await takeAggregate(db, domain, report, signed)
+    const earlier = createHash('sha256')
+      .update(JSON.stringify([report.reporter, report.reportId]))
+      .digest()
+    await db.run(setKeys, [domain.id, earlier])
+    expect(await takeAggregate(db, domain, report, signed)).toBe('repeated')
+    expect(await takeAggregate(db, domain, report, stranger)).toBe('counted')
   })
 })
 

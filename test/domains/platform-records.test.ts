@@ -1,9 +1,10 @@
 import { dkimVerify } from 'mailauth/lib/dkim/verify.js'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { ensurePlatformKey, platformRecords } from '#domains'
 import { addMember } from '#members'
 import { openResolver } from '#net'
+import { wantedRecords } from '../../src/dns-updates/wanted-records.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { startTestDns, type TestDns } from '../support/test-dns.ts'
 
@@ -84,6 +85,45 @@ describe("the platform's own records", () => {
       { status: null, found: null },
       { status: null, found: null },
     ])
+  })
+})
+
+describe('the addresses of the host', () => {
+  const name = 'mail.host.example'
+  const track = `track.${name}`
+  const own = () => true
+  beforeEach(() => {
+    dns.set(name, 'A', ['203.0.113.9', '203.0.113.10'])
+    dns.set(name, 'AAAA', ['2001:db8::9'])
+    dns.set(track, 'CNAME', [])
+    dns.set(track, 'A', ['203.0.113.9'])
+    for (const one of [name, track, `rp.${name}`]) dns.mend(one)
+  })
+  const spf = (found: Awaited<ReturnType<typeof records>>) => found.find((one) => one.name === `spf.${name}`)?.value
+
+  test('stand in the SPF record in one order, whatever that of the answer is', async () => {
+    const text = 'v=spf1 ip6:2001:db8::9 ip4:203.0.113.10 ip4:203.0.113.9 ~all'
+    expect(spf(await records())).toBe(text)
+    dns.set(name, 'A', ['203.0.113.10', '203.0.113.9'])
+    expect(spf(await records())).toBe(text)
+  })
+
+  test.each(['A', 'AAAA'] as const)('are unknown after a lost answer for %s: no record changes', async (lost) => {
+    dns.fail(name, 'SERVFAIL', lost)
+    const found = await records(['203.0.113.9'])
+    const ofHost = found.filter((one) => one.name === name || one.name === track || one.type === 'PTR')
+    expect(ofHost.map(({ type, status }) => [type, status])).toEqual(ofHost.map(({ type }) => [type, null]))
+    const { unknown } = wantedRecords(found, [], { hostname: name, own })
+    expect(unknown).toEqual([
+      { name: `spf.${name}`, type: 'TXT' },
+      { name: track, type: 'CNAME' },
+    ])
+    dns.mend(name)
+    dns.fail(track, 'SERVFAIL', 'A')
+    expect((await statusesOf())[`CNAME ${track}`]).toBeNull()
+    dns.mend(track)
+    dns.fail(name, 'SERVFAIL')
+    expect((await statusesOf(['203.0.113.9']))[`CNAME ${track}`]).toBeNull()
   })
 })
 

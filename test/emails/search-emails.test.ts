@@ -1,4 +1,5 @@
 /** Search of emails by subject, sending domain, key and metadata. */
+import { readFileSync } from 'node:fs'
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { ensurePartitions, sql } from '#db'
 import { emailTables, indexEndedDays } from '#emails'
@@ -118,4 +119,50 @@ test('a day gets the index once, when it has ended; one that was left unfinished
   expect(await indexEndedDays(db, Date.parse('2026-03-03T01:00:00Z'))).toEqual(['emails_20260302'])
   await db.run(spoil)
   expect(await indexEndedDays(db, noonMs)).toEqual(['emails_20260301'])
+})
+
+describe('a tag of 1000 characters that do not compress', () => {
+  /** 3,000 octets, more than an entry of an index may have. */
+  const longTag = Array.from({ length: 1000 }, (_, index) => String.fromCodePoint(0x4e00 + ((index * 7919) % 20_000))).join('')
+
+  test('is stored and found, alone and with other filters', async () => {
+    const query = `tag=${encodeURIComponent(longTag)}`
+    await send('long tag', { subject: 'Tagged', tag: longTag })
+    await send('shorter tag', { subject: 'Tagged', tag: longTag.slice(0, 600) })
+    expect(await found(query)).toEqual(['long tag'])
+    expect(await found(query, service.liveKey)).toEqual(['long tag'])
+    expect(await found(`${query}&from=shop@simulator.test`)).toEqual(['long tag'])
+    expect(await found(`${query}&to=ann@simulator.test`)).toEqual(['long tag'])
+    expect(await found(`${query}&to=bob@simulator.test`)).toEqual([])
+    expect(await found(`tag=${encodeURIComponent(longTag.slice(0, 600))}`, service.liveKey)).toEqual(['shorter tag'])
+    const { body } = await service.call('GET', `/emails/${ids['long tag']}`, { key: service.testKey })
+    expect(body.data).toMatchObject({ tag: longTag })
+  })
+})
+
+test('an upgraded database gets the index of tags in its partitions, and new ones have it', async () => {
+  const database = await testDatabase()
+  onTestFinished(() => database.close())
+  const { db } = database
+  const unindexed = sql<{ name: string }>`
+    select relname::text as name
+    from pg_class
+    join pg_inherits on inhrelid = pg_class.oid
+    where inhparent = 'emails'::regclass and not exists (
+      select
+      from pg_index
+      where indrelid = pg_class.oid and indisvalid and pg_get_indexdef(indexrelid) like '%(tag, id) WHERE (octet_length(tag) <= 2000)'
+    )`
+  // Of a year without other partitions.
+  const nowMs = Date.UTC(2040, 0)
+  await ensurePartitions(db, emailTables, nowMs, 1)
+  expect(await db.rows(unindexed)).toEqual([])
+  await db.transaction((tx) => tx.script(readFileSync('src/db/migrations/0029-tag-index.sql', 'utf8')))
+  const existing = (await db.rows(unindexed)).map(({ name }) => name)
+  expect(existing).toContain('emails_20400101')
+  await ensurePartitions(db, emailTables, nowMs, 3)
+  expect((await db.rows(unindexed)).map(({ name }) => name).sort()).toEqual(existing.sort())
+  expect(await indexEndedDays(db, nowMs)).toEqual(expect.arrayContaining(existing))
+  expect(await db.rows(unindexed)).toEqual([])
+  expect(await indexEndedDays(db, nowMs)).toEqual([])
 })

@@ -3,11 +3,15 @@ import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { beforeAll, describe, expect, test } from 'vitest'
+import { unitMs } from '../support/cpu-time.ts'
 import { type ServiceProcess, startServiceProcess } from '../support/spawned-service.ts'
 
 const mebibyte = 1_048_576
-/** The best of several rounds counts: the first rounds start threads and collect the garbage of the previous body. */
-const stallLimitMs = 250
+/**
+ * In units of a fixed computation, because machines differ in speed: 120 ms where it takes 0.2 ms. The best of several rounds counts: the first
+ * rounds start threads and collect the garbage of the previous body.
+ */
+const stallLimit = 600
 const rounds = 4
 
 let service: ServiceProcess
@@ -125,14 +129,18 @@ async function post(
   return { status: answer.status, code: error?.code, message: error?.message ?? '', suggestion: error?.suggestion ?? '' }
 }
 
+async function residentMebibytes(): Promise<number> {
+  return Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${serve}/status`, 'utf8'))?.[1]) / 1024
+}
+
 /** CPU time of the thread that runs the API's event loop. On a busy machine it says more than elapsed time. */
 const loopCpuMs = async () => Number((await readFile(`/proc/${serve}/task/${serve}/schedstat`, 'utf8')).split(' ')[0]) / 1e6
 
 /**
- * The most CPU time that the event loop used for other work before it answered /healthz. The function requests /healthz every 20 ms until
- * `work` ends.
+ * The most CPU time, in units, that the event loop used for other work before it answered /healthz. The function requests /healthz every 20 ms
+ * until `work` ends.
  */
-async function maxStallMs(work: Promise<unknown>): Promise<number> {
+async function maxStall(work: Promise<unknown>): Promise<number> {
   let isOver = false
   void work.finally(() => {
     isOver = true
@@ -144,16 +152,16 @@ async function maxStallMs(work: Promise<unknown>): Promise<number> {
     longest = Math.max(longest, (await loopCpuMs()) - before)
     await wait(20)
   }
-  return Math.round(longest)
+  return Math.round(longest / unitMs())
 }
 
-describe('a quarter of a second is the longest that the API keeps others waiting while a tenant sends', () => {
+describe('the API answers other requests while a tenant sends', () => {
   test.each(bodies)('%s', { timeout: 240_000 }, async (_what, path, code, make) => {
     const body = make()
     const stalls: number[] = []
-    for (let round = 0; round < rounds && !(Math.min(...stalls) < stallLimitMs); round++) {
+    for (let round = 0; round < rounds && !(Math.min(...stalls) < stallLimit); round++) {
       const attack = post(path, body)
-      const stall = maxStallMs(attack)
+      const stall = maxStall(attack)
       expect(await post('/emails', `{${envelope}}`, otherKey)).toMatchObject({ status: 200 })
       const answer = await attack
       // An overloaded machine responds with a timeout; the request may be repeated.
@@ -162,21 +170,21 @@ describe('a quarter of a second is the longest that the API keeps others waiting
       if (code) expect(answer.suggestion).not.toBe('')
       stalls.push(await stall)
     }
-    expect(Math.min(...stalls), JSON.stringify(stalls)).toBeLessThan(stallLimitMs)
+    expect(Math.min(...stalls), JSON.stringify(stalls)).toBeLessThan(stallLimit)
   })
 })
 
-describe('nor while a tenant reads the largest email', () => {
+describe('the API answers other requests while a tenant reads the largest email', () => {
   /** The best of as many rounds counts as above. */
   async function expectShortStalls(read: () => Promise<number>): Promise<void> {
     const stalls: number[] = []
-    for (let round = 0; round < rounds && !(Math.min(...stalls) < stallLimitMs); round++) {
+    for (let round = 0; round < rounds && !(Math.min(...stalls) < stallLimit); round++) {
       const reading = read()
-      const stall = maxStallMs(reading)
+      const stall = maxStall(reading)
       expect(await reading).toBeGreaterThan(18_000_000)
       stalls.push(await stall)
     }
-    expect(Math.min(...stalls), JSON.stringify(stalls)).toBeLessThan(stallLimitMs)
+    expect(Math.min(...stalls), JSON.stringify(stalls)).toBeLessThan(stallLimit)
   }
   const lengthOf = async (answer: Promise<Response>) => (await (await answer).text()).length
 
@@ -197,6 +205,24 @@ describe('nor while a tenant reads the largest email', () => {
   test.each(['raw', 'attachments,content', 'full'])('expand=%s', { timeout: 240_000 }, async (expand) => {
     const headers = { authorization: `Bearer ${service.testKey}` }
     await expectShortStalls(() => lengthOf(fetch(`${service.url}/v1/emails/${id}?expand=${expand}`, { headers })))
+  })
+
+  test('with many requests at once, for which it needs a bounded amount of memory', { timeout: 240_000 }, async () => {
+    const headers = { authorization: `Bearer ${service.testKey}` }
+    const readers = Array.from({ length: 24 }, async () => {
+      const answer = await fetch(`${service.url}/v1/emails/${id}?expand=full`, { headers })
+      await answer.arrayBuffer()
+      // On a slow machine the last ones are asked to come again.
+      expect([200, 429]).toContain(answer.status)
+      return answer.status
+    })
+    const [before, reading] = [await residentMebibytes(), Promise.all(readers)]
+    let most = before
+    const measured = setInterval(() => void residentMebibytes().then((now) => (most = Math.max(most, now))), 50)
+    const stall = await maxStall(reading).finally(() => clearInterval(measured))
+    expect((await reading).filter((status) => status === 200).length).toBeGreaterThan(4)
+    expect(stall).toBeLessThan(stallLimit)
+    expect(most - before).toBeLessThan(900)
   })
 
   test('through the API of Postal', { timeout: 240_000 }, async () => {

@@ -6,7 +6,7 @@ import { openDueDomains } from '#domains'
 import { type Housekeeping, startHousekeeping } from '#housekeeping'
 import { openLimitSettings } from '#limits'
 import { openResolver, type Resolver } from '#net'
-import { nextQueueUpdate, recordTenantChange } from '#spool'
+import { oldestQueueUpdate, recordTenantChange } from '#spool'
 import { listTrackDomains, openDueTrackDomains, type TrackDomain, verifyTrackDomain } from '#tracking'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 import { halfPastTwelve } from '../support/test-clock.ts'
@@ -105,7 +105,7 @@ test('track domains whose name servers never answer delay no other task', async 
   try {
     await expect.poll(() => asked, { timeout: 15_000, interval: 20 }).toBeGreaterThan(0)
     await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', clock.nowMs() - 5000))
-    await expect.poll(() => nextQueueUpdate(db, clock.nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
+    await expect.poll(() => oldestQueueUpdate(db, clock.nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
   } finally {
     await housekeeping.stop()
   }

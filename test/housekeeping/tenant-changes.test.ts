@@ -4,7 +4,9 @@ import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
 import { deleteTenant } from '#housekeeping'
 import { deleteOldReceived } from '#received-mail'
+import { deleteRemovedLists } from '#suppressions'
 import { addTenant, createOrganisation } from '#tenants'
+import { deleteRemovedDeliveries } from '#webhooks'
 import { testDatabase, testTimeMs } from '../support/database.ts'
 
 /** Tables without partitions whose rows outlive their tenant. */
@@ -94,8 +96,10 @@ test('a deleted tenant leaves no row in any other table', async () => {
   const held = async () => (await db.rows(tablesWithRowsOf, [id, leaving])).map(({ name }) => name)
   expect(await held()).toEqual(leaving)
   await deleteTenant(db, id, testTimeMs)
-  // Housekeeping deletes the messages of a deleted tenant in small transactions.
-  expect(await held()).toEqual(['received_erasures', 'received_messages'])
+  // Housekeeping deletes these in small transactions.
+  expect(await held()).toEqual(['delivery_erasures', 'received_erasures', 'received_messages', 'suppression_erasures', 'suppressions'])
   await deleteOldReceived(db, 0)
+  await deleteRemovedLists(db)
+  await deleteRemovedDeliveries(db)
   expect(await held()).toEqual([])
 })

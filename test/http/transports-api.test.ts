@@ -139,6 +139,8 @@ describe('a share', () => {
       expect(await refusal(call('POST', `/transports/${two}/share`, { percent }))).toMatchObject({ status: 400 })
     expect(await refusal(call('POST', '/transports/absent/share', { percent: 1 }))).toMatchObject({ status: 404 })
     expect(await refusal(call('POST', `/transports/${two}/share`, { percent: 1, tenantId: 'nobody' }))).toMatchObject({ status: 404 })
+    const tag = String.fromCodePoint(...Array.from({ length: 1000 }, (_, index) => 0x4e00 + ((index * 7919) % 20_000)))
+    expect(await refusal(call('POST', `/transports/${two}/share`, { percent: 1, tag }))).toMatchObject({ status: 400, field: 'tag' })
     expect(await refusal(call('POST', '/transports/mx/share', { percent: 50 }))).toMatchObject({ status: 400, field: 'transport' })
     await call('POST', `/transports/${one}/share`, { percent: 0 })
     for (const name of [one, two]) await call('DELETE', `/transports/${name}`)

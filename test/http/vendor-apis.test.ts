@@ -1,6 +1,7 @@
 /** Endpoints of other vendors' APIs: costs that a tenant could raise, and requests that no SDK of the compatibility tests makes. */
 import { GetAccountCommand } from '@aws-sdk/client-sesv2'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import { sql } from '#db'
 import { changeStatus, listEmailsOfMessage } from '#emails'
 import { appendEvents } from '#events'
 import { keyLimitScope, setLimits, tenantLimitScope } from '#limits'
@@ -319,4 +320,138 @@ test("the total of Postmark's list is not too small with more than 1,000 message
     }
     expect(ids.size).toBe(1050)
   }
+})
+
+const crowded = (messages: number, recipients: number) => {
+  const To = Array.from({ length: recipients }, (_, nth) => `a${nth}@b.example`).join(',')
+  return Array.from({ length: messages }, () => ({ From: 'shop@simulator.test', To, Subject: 'Hello', TextBody: 'Hi' }))
+}
+
+test.each([
+  ['the test token', async () => 'POSTMARK_API_TEST'],
+  ['a key', async () => service.testKey],
+])("a batch of Postmark's with too many recipients is refused before its messages are checked: %s", async (_, keyFor) => {
+  const queries = vi.spyOn(service.db, 'rows')
+  const refused = await postmark('/email/batch', await keyFor(), { method: 'POST', body: crowded(21, 48) })
+  expect(queries.mock.calls.filter(([statement]) => statement.text.includes('suppressions'))).toEqual([])
+  queries.mockRestore()
+  expect(refused).toMatchObject({ status: 422, body: { ErrorCode: 300, Message: expect.stringContaining('1008 recipients') } })
+})
+
+test('a body with the test token is at most 256 KiB, so that it reserves no memory', async () => {
+  const send = (length: number) => {
+    const body = { From: 'shop@simulator.test', To: 'a@b.example', TextBody: 'x'.repeat(length) }
+    return postmark('/email', 'POSTMARK_API_TEST', { method: 'POST', body })
+  }
+  expect(await send(262_000)).toMatchObject({ status: 200, body: { ErrorCode: 0 } })
+  expect(await send(262_144)).toMatchObject({ status: 413, body: { ErrorCode: 413, Message: expect.stringContaining('256 KiB') } })
+})
+
+test('the addresses of one IPv6 network share the rate of the test token', async () => {
+  await using proxied = await startService({ rateLimit: 1, settings: { POSTRIDER_TRUSTED_PROXIES: '127.0.0.1' } })
+  const statusFrom = async (address: string) => {
+    const response = await fetch(`http://127.0.0.1:${proxied.port}/email`, {
+      method: 'POST',
+      headers: { 'x-postmark-server-token': 'POSTMARK_API_TEST', 'content-type': 'application/json', 'x-forwarded-for': address },
+      body: JSON.stringify({ From: 'shop@simulator.test', To: 'a@b.example', TextBody: 'Hi' }),
+    })
+    return response.status
+  }
+  const statuses: number[] = []
+  for (let nth = 0; nth < 40; nth++) statuses.push(await statusFrom(`2001:db8::${nth.toString(16)}`))
+  expect(statuses).toContain(429)
+  expect(await statusFrom('2001:db8:0:1::1')).toBe(200)
+})
+
+test("a NUL in a query is refused in each vendor's form", async () => {
+  const key = await keyOfTenant('NUL')
+  const mailgun = { authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` }
+  for (const parameter of ['tag=%00', 'subject=a%00', 'metadata_a=%00', 'metadata_%00=a', 'messagestream=%00', 'tag=a&tag=%00'])
+    expect(await postmark(`/messages/outbound?count=1&${parameter}`, key)).toMatchObject({
+      status: 422,
+      body: { ErrorCode: 300, Message: expect.stringContaining('NUL') },
+    })
+  expect(await postmark('/bounces?count=1&tag=%00', key)).toMatchObject({ status: 422, body: { ErrorCode: 300 } })
+  expect(await resend('/emails?after=%00', key)).toMatchObject({ status: 422, body: { message: expect.stringContaining('NUL') } })
+  expect(await resend('/v3/suppression/bounces?limit=%00', key)).toMatchObject({
+    status: 400,
+    body: { errors: [{ message: expect.stringContaining('NUL') }] },
+  })
+  expect(await call('/v3/simulator.test/events?tags=%00', { headers: mailgun })).toMatchObject({
+    status: 400,
+    body: { message: expect.stringContaining('NUL') },
+  })
+})
+
+const mailgunCall = (path: string, key: string, more: Omit<Called, 'headers'> = {}) =>
+  call(path, { ...more, headers: { authorization: `Basic ${Buffer.from(`api:${key}`).toString('base64')}` } })
+const auditOf = (tenantId: string) =>
+  service.db.rows(sql<{ action: string; data: object }>`select action, data from audit_entries where tenant_id = $1 order by id`, [
+    tenantId,
+  ])
+
+test('an audit entry has no address of a suppression', async () => {
+  const tenantId = await service.makeTenant('audit')
+  const key = await service.makeKey({ tenantId })
+  await resend('/suppressions', key, { method: 'POST', body: { email: 'ann@one.example' } })
+  await resend('/suppressions/ann@one.example', key, { method: 'DELETE' })
+  const entries = await auditOf(tenantId)
+  expect(entries.map(({ action }) => action)).toEqual(['resend.suppressions.add', 'resend.suppressions.remove'])
+  expect(JSON.stringify(entries)).not.toContain('ann@one.example')
+})
+
+test('a removal of many addresses that is not complete has an audit entry', async () => {
+  const bounces = Array.from({ length: 50_000 }, (_, nth) => ({ address: `a${nth}@one.example`, createdAt: new Date(0) }))
+  for (const [vendor, clear] of [
+    ['mailgun', (key: string) => mailgunCall('/v3/simulator.test/bounces', key, { method: 'DELETE' })],
+    ['sendgrid', (key: string) => resend('/v3/suppression/bounces', key, { method: 'DELETE', body: { delete_all: true } })],
+  ] as const) {
+    const tenantId = await service.makeTenant(`many ${vendor}`)
+    const key = await service.makeKey({ tenantId })
+    const entries = bounces.map((one) => ({ ...one, reason: 'bounce' as const, source: 'automatic' as const, keepUntil: null }))
+    for (let start = 0; start < entries.length; start += 5000)
+      await importSuppressions(service.db, tenantId, entries.slice(start, start + 5000))
+    expect((await clear(key)).status).toBe(400)
+    expect((await auditOf(tenantId)).map(({ action }) => action)).toEqual([`${vendor}.bounces.clear`])
+  }
+}, 60_000)
+
+test("a webhook of Mailgun's that was disabled gets only the event of the new one", async () => {
+  const tenantId = await service.makeTenant('revived')
+  const key = await service.makeKey({ tenantId })
+  const url = 'https://hooks.one.example/a'
+  const create = (id: string) => mailgunCall('/v3/domains/simulator.test/webhooks', key, { method: 'POST', body: { id, url: [url] } })
+  const webhookOf = async () =>
+    (await service.call('GET', '/webhooks', { key })).body.data as { webhooks: { id: string; events: string[] }[] }
+  for (const id of ['opened', 'clicked']) expect((await create(id)).status).toBe(200)
+  const [webhook] = (await webhookOf()).webhooks
+  const disabled = await service.call('PATCH', `/webhooks/${webhook?.id}`, { key, body: { enabled: false } })
+  expect(disabled.status).toBe(200)
+  expect((await create('delivered')).status).toBe(200)
+  expect((await webhookOf()).webhooks).toMatchObject([{ url, enabled: true, events: ['MessageSent'] }])
+})
+
+test("SendGrid's sandbox mode refuses and takes the same mail as a send, and sends nothing", async () => {
+  const tenantId = await service.makeTenant('sandbox mode')
+  const key = await service.makeKey({ tenantId })
+  const statusesOf = async (more: object) => {
+    const mail = {
+      from: { email: 'shop@simulator.test' },
+      personalizations: [{ to: [{ email: 'a@simulator.test' }] }],
+      subject: 'Hello',
+      content: [{ type: 'text/html', value: '<p>Hi</p>' }],
+      ...more,
+    }
+    const send = (mail_settings: object) => {
+      const headers = { authorization: `Bearer ${key}`, 'content-type': 'application/json' }
+      const body = JSON.stringify({ ...mail, mail_settings })
+      return fetch(`http://127.0.0.1:${service.port}/v3/mail/send`, { method: 'POST', headers, body })
+    }
+    return [(await send({ sandbox_mode: { enable: true } })).status, (await send({})).status]
+  }
+  expect(await statusesOf({})).toEqual([200, 202])
+  expect((await resend('/emails', key)).body.data).toHaveLength(1)
+  expect(await statusesOf({ tracking_settings: { open_tracking: { enable: true } } })).toEqual([400, 400])
+  expect(await statusesOf({ from: { email: 'shop@other.example' } })).toEqual([403, 403])
+  expect(await statusesOf({ personalizations: [{ to: [{ email: 'a' }] }] })).toEqual([400, 400])
 })

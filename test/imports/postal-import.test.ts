@@ -4,7 +4,7 @@ import { openIds, openSecrets, systemClock, systemRandom } from '#base'
 import type { Db } from '#db'
 import { listDomains } from '#domains'
 import { listSuppressions } from '#suppressions'
-import { listTenants } from '#tenants'
+import { changeTenant, listTenants } from '#tenants'
 import { type ImportDeps, importPostal } from '../../src/imports/postal-import.ts'
 import { mainTables, type PostalSource, type PostalTables, type Row } from '../../src/imports/postal-source.ts'
 import { testDatabase } from '../support/database.ts'
@@ -100,6 +100,21 @@ test('suppressions with times that no calendar has come with usable ones', async
   const [tenant] = await tenants()
   const { total } = await listSuppressions(db, { tenantId: tenant?.id as string }, { number: 1, size: 100 })
   expect(total).toBe(5)
+})
+
+test('an archived tenant is reported, also by a comparison, and the others come', async () => {
+  const row = { type: 'recipient', address: 'ann@one.example', reason: 'bounced', timestamp: 1_700_000_000, keep_until: null }
+  await run(sourceOf({ servers: [server(1)] }))
+  const [tenant] = await tenants()
+  await db.transaction((tx) => changeTenant(tx, tenant?.id as string, { status: 'archived' }, systemClock.nowMs()))
+  const source = sourceOf({ servers: [server(1), server(2)] }, [row])
+  const note = { about: 'suppressions', name: tenant?.name, text: expect.stringMatching(/^did not come: .* is archived$/) }
+  const compared = await run(source, false)
+  expect(compared.counts.suppressions).toEqual({ found: 2, missing: 2, failed: 0 })
+  expect(compared.notes).toContainEqual(note)
+  const applied = await run(source)
+  expect(applied.counts.suppressions).toEqual({ found: 2, missing: 2, failed: 1 })
+  expect(applied.notes).toContainEqual(note)
 })
 
 test('a comparison counts the suppressions that a known tenant lacks', async () => {

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { createServer, type IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import ipaddr from 'ipaddr.js'
-import { afterAll, beforeAll, expect, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { type Network, openIds, openSecrets, readConfig, systemClock, systemRandom } from '#base'
 import { listDomains } from '#domains'
 import { openGuard, openPost, openResolver } from '#net'
@@ -93,6 +93,30 @@ test.each(['resend', 'sendgrid', 'mailgun', 'postmark'] as const)(
     await expect(listVendorDomains({ vendor, key: 'wrong', apiUrl }, get)).rejects.toThrow(`${vendor} does not accept the key (401)`)
   },
 )
+
+/** Lists domains of Resend, with this answer for the page after `after`. */
+async function listOfResend(page: (after: string | null) => unknown): Promise<string[]> {
+  const answer = answers['/domains']
+  answers['/domains'] = (_request, query) => page(query.get('after'))
+  onTestFinished(() => {
+    if (answer) answers['/domains'] = answer
+  })
+  return listVendorDomains({ vendor: 'resend', key, apiUrl }, getFor([ipaddr.parseCIDR('127.0.0.0/8')]))
+}
+
+test('a short page is not the last while the service has more', async () => {
+  const pages = names.slice(0, 5)
+  const listed = await listOfResend((after) => {
+    const nth = after === null ? 0 : pages.indexOf(after) + 1
+    return { object: 'list', has_more: nth < pages.length - 1, data: [{ id: pages[nth], name: pages[nth] }] }
+  })
+  expect(listed).toEqual(pages)
+})
+
+test('a list without an end is refused', async () => {
+  const endless = listOfResend((after) => ({ has_more: true, data: [{ id: `${Number(after) + 1}`, name: 'one.example' }] }))
+  await expect(endless).rejects.toThrow('resend has more than 100 pages of domains')
+})
 
 test("Mailgun's sandbox domains are left out", async () => {
   const items = [

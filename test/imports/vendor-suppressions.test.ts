@@ -24,7 +24,6 @@ describe('an export', () => {
           { EmailAddress: 'ann@one.example', Reason: 'BOUNCE', LastUpdateTime: '2026-03-01T09:30:00.123000+00:00' },
           { EmailAddress: 'bob@one.example', Reason: 'COMPLAINT', LastUpdateTime: 1_772_357_400.5 },
         ],
-        NextToken: 'x',
       },
       null,
       4,
@@ -32,6 +31,42 @@ describe('an export', () => {
     expect(await rowsOf('ses', file)).toMatchObject([
       entry('ann@one.example', 'bounce', '2026-03-01T09:30:00.123Z'),
       entry('bob@one.example', 'complaint', '2026-03-01T09:30:00.500Z'),
+    ])
+  })
+
+  test.each([
+    ['ses', '{"SuppressedDestinationSummaries":[{"EmailAddress":"ann@one.example","Reason":"BOUNCE"}],"NextToken":', '"x"', 'null'],
+    ['resend', '{"object":"list","data":[{"email":"ann@one.example","origin":"bounce"}],"has_more": ', 'true', 'false'],
+  ] as const)('of %s in pages names the last page of the file if more follow', async (vendor, start, more, end) => {
+    const [first, last] = [`${start}${more}}\n`, `${start}${end}}\n`]
+    const ann = entry('ann@one.example', 'bounce')
+    for (const chunkOctets of [1, 7, 1000]) {
+      expect(await rowsOf(vendor, first + last, undefined, chunkOctets)).toMatchObject([ann, ann])
+      const notLast = { line: 2, problem: expect.stringContaining('not the last') }
+      expect(await rowsOf(vendor, last + first, undefined, chunkOctets)).toMatchObject([ann, ann, notLast])
+    }
+    const many = `${start}${more}}`.replace(/(\{"\w*[Ee]mail[^}]*\})/, Array(10_000).fill('$1').join(',\n      '))
+    expect((await rowsOf(vendor, many)).at(-1)).toMatchObject({ problem: expect.stringContaining('not the last') })
+    const empty = last.replace(/\[.*\]/, '[]')
+    expect(await rowsOf(vendor, first + empty)).toMatchObject([ann])
+    expect(await rowsOf(vendor, empty)).toEqual([])
+  })
+
+  test.each(['', '\ufeff'])('that is empty has no rows', async (file) => {
+    expect(await rowsOf('ses', file)).toEqual([])
+  })
+
+  test.each([
+    ['postmark', 'EmailAddress,SuppressionReason\nann@one.example,constructor\n'],
+    ['resend', 'email,origin\nann@one.example,constructor\n'],
+    ['ses', 'EmailAddress,Reason\nann@one.example,__proto__\n'],
+  ] as const)('of %s with an unknown reason has a bad row', async (vendor, file) => {
+    expect(await rowsOf(vendor, file)).toMatchObject([{ line: 2, problem: expect.stringContaining('unknown reason') }])
+  })
+
+  test('with a time beyond the year 9999 has none', async () => {
+    expect(await rowsOf('resend', 'email,origin,created_at\nann@one.example,bounce,1700000000000000\n')).toMatchObject([
+      entry('ann@one.example', 'bounce'),
     ])
   })
 

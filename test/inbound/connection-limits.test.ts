@@ -2,14 +2,15 @@
 import { connect } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type Clock, silentLog, systemClock } from '#base'
-import { type MemoryBudget, openMemoryBudget } from '../../src/inbound/message-buffer.ts'
+import { type MemoryBudget, openMemoryBudget } from '../../src/inbound/memory-budget.ts'
 import { type Backend, type ListenerLimits, openListener } from '../../src/inbound/smtp-listener.ts'
 import { ReplyError } from '../../src/inbound/smtp-replies.ts'
 import { testCertificate } from '../support/certificate.ts'
-import { smtpClient } from '../support/smtp-client.ts'
+import { type SmtpClient, smtpClient } from '../support/smtp-client.ts'
 import { handMoved } from '../support/test-clock.ts'
 
-const usual = { largestOctets: 1000, recipients: 50, firstMs: 1000, stepMs: 5000, messageMs: 5000, errors: 100, greetAtOnce: true }
+const times = { firstMs: 1000, stepMs: 5000, messageMs: 5000, sessionMs: 1_000_000 }
+const usual = { largestOctets: 1000, recipients: 50, errors: 100, greetAtOnce: true, ...times }
 
 async function listen(
   tls: 'implicit' | 'starttls',
@@ -57,9 +58,10 @@ test('a message keeps its memory while the work on it goes on, also if its clien
   await taken.promise
   clock.moveMs(40_000)
   expect(await client.reply()).toMatch(/^451/)
-  expect(budget.take(500)).toBe(false)
+  const other = budget.open('192.0.2.1', () => {})
+  expect(other.take(500)).toBe(false)
   work.resolve('Ok')
-  await expect.poll(() => budget.take(1000)).toBe(true)
+  await expect.poll(() => other.take(1000)).toBe(true)
 })
 
 test('a wrong login does not start the time limit again, also if the answer takes longer than it', async () => {
@@ -99,4 +101,44 @@ test('a wrong login does not start the time limit again, also if the answer take
   answered.resolve()
   expect(await slow.reply()).toMatch(/^535/)
   expect(await slow.say('NOOP')).toBe('421 4.4.2 Too slow, closing connection')
+})
+
+test('a client that sends no message has to go, however many commands it sends; an accepted message starts its time again', async () => {
+  const clock = handMoved()
+  const message = async (octets: Buffer) => {
+    if (octets.includes('unwanted')) throw new ReplyError(550, '5.7.1', 'Unwanted')
+    return 'Ok'
+  }
+  const { port } = await listen('starttls', { message }, { sessionMs: 12_000 }, clock)
+  const client = async () => {
+    const opened = await smtpClient(port)
+    onTestFinished(() => opened.destroy())
+    await opened.reply()
+    await opened.say('EHLO x.test')
+    return opened
+  }
+  const [idle, refused, sender] = [await client(), await client(), await client()]
+  const all = [idle, refused, sender]
+  const send = async (one: SmtpClient, text: string) => {
+    for (const command of ['MAIL FROM:<a@x.test>', 'RCPT TO:<b@x.test>', 'DATA']) expect(await one.say(command)).toMatch(/^(?:250|354)/)
+    return one.say(`A: b\r\n\r\n${text}\r\n.`)
+  }
+  const reset = async (one: SmtpClient) => {
+    expect(await one.say('MAIL FROM:<>')).toMatch(/^250/)
+    expect(await one.say('RSET')).toMatch(/^250/)
+  }
+  for (const one of all) await reset(one)
+  clock.moveMs(4000)
+  for (const one of all) await reset(one)
+  clock.moveMs(4000)
+  await reset(idle)
+  expect(await send(refused, 'unwanted')).toMatch(/^550/)
+  expect(await send(sender, 'wanted')).toMatch(/^250/)
+  clock.moveMs(4500)
+  for (const one of [idle, refused]) expect(await one.reply()).toBe('421 4.4.2 Too slow, closing connection')
+  await reset(sender)
+  clock.moveMs(4500)
+  await reset(sender)
+  clock.moveMs(4500)
+  expect(await sender.reply()).toMatch(/^421/)
 })

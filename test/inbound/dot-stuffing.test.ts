@@ -4,7 +4,8 @@
  */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { collect, openMemoryBudget } from '../../src/inbound/message-buffer.ts'
+import { openMemoryBudget } from '../../src/inbound/memory-budget.ts'
+import { collect } from '../../src/inbound/message-buffer.ts'
 import { StrictStream } from '../../src/inbound/strict-stream.ts'
 
 const largest = 4_194_304
@@ -21,9 +22,8 @@ async function received(chunks: readonly Buffer[]): Promise<{ content: Buffer; c
   const content = stream.startDataMode()
   let writes = 0
   content.on('data', () => writes++)
-  const all = collect(content, { largest, budget: openMemoryBudget() }, (octets) => Promise.resolve(Buffer.from(octets))).finally(() =>
-    stream.continue(),
-  )
+  const room = { largest, budget: openMemoryBudget(), address: '192.0.2.1' }
+  const all = collect(content, room, (octets) => Promise.resolve(Buffer.from(octets))).finally(() => stream.continue())
   for (const chunk of chunks) await new Promise<void>((resolve) => stream.write(Buffer.from(chunk), () => resolve()))
   return { content: await all, commands, writes, faults }
 }

@@ -2,8 +2,12 @@
  * Clients that try to break the server: smuggled messages, endless and garbled commands, crowds of connections; and an orderly shutdown
  * under them.
  */
+import { once } from 'node:events'
+import { connect as connectTcp } from 'node:net'
+import { Duplex } from 'node:stream'
+import { connect as connectTls } from 'node:tls'
 import fc from 'fast-check'
-import { afterAll, beforeAll, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest'
 import { systemClock } from '#base'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { loggedIn, plainToken, type SmtpClient, smtpClient } from '../support/smtp-client.ts'
@@ -183,6 +187,21 @@ test('two hundred clients at once lose nothing', async () => {
   expect(await emailsOf(service)).toBe(before + 1000)
 }, 60_000)
 
+/** The first message of a TLS client. */
+function clientHello(): Promise<Buffer> {
+  return new Promise((resolve) => {
+    const wire = new Duplex({
+      read() {},
+      write(octets: Buffer, _, done) {
+        resolve(octets)
+        done()
+      },
+    })
+    const client = connectTls({ socket: wire }).on('error', () => {})
+    onTestFinished(() => void client.destroy())
+  })
+}
+
 describe('bounds', () => {
   test('connections of one address, slow clients, errors and large messages are bounded', async () => {
     await using small = await startService({
@@ -232,6 +251,32 @@ describe('bounds', () => {
     await using fourth = await smtpClient(small.ports.submission)
     expect(await fourth.reply()).toMatch(/^421 4\.7\.0/)
     for (const client of three) client.destroy()
+  })
+
+  test('a client that stops in the middle of the TLS handshake and keeps its side open loses its place', async () => {
+    await using small = await startService({
+      roles: ['inbound'],
+      smtpBounds: { connectionsPerNetwork: 3, firstMs: 300, stepMs: 300 },
+    })
+    const hello = await clientHello()
+    const crowd = await Promise.all(
+      [Buffer.alloc(0), hello.subarray(0, hello.length / 2), hello].map(async (octets) => {
+        const socket = connectTcp({ port: small.ports.submission, host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
+        onTestFinished(() => void socket.destroy())
+        await once(socket, 'data')
+        socket.write('STARTTLS\r\n')
+        expect(String(await once(socket, 'data'))).toMatch(/^220/)
+        socket.write(octets)
+        return socket
+      }),
+    )
+    await Promise.all(crowd.map((socket) => once(socket.resume(), 'end')))
+    const greeting = async () => {
+      await using client = await smtpClient(small.ports.submission)
+      return await client.reply()
+    }
+    expect(await greeting()).toMatch(/^421 4\.7\.0/)
+    await expect.poll(greeting, { timeout: 15_000 }).toMatch(/^220/)
   })
 
   test('wrong logins bar no right one of their network, and from the 21st on are answered late', async () => {

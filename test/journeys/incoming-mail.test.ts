@@ -140,6 +140,7 @@ describe('the port for incoming mail', () => {
     await using client = await greeted(service)
     expect(await mail(client, '', ['b-1@rp.house.test'], `${'Received: by x; now\r\n'.repeat(51)}${report}`)).toMatch(/^554 5\.4\.6/)
     expect(await mail(client, '', ['b-1@rp.house.test'], 'nonsense\r\n\r\nx')).toMatch(/^550 5\.6\.0/)
+    expect(await mail(client, '', ['b-1@rp.house.test'], 'Subject: a\r\n \0\r\n\r\nx')).toMatch(/^550 5\.6\.0/)
   })
 })
 

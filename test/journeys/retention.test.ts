@@ -7,7 +7,7 @@ import { applyRetention, ensureUpcomingPartitions, eraseAddress, startHousekeepi
 import { openLimitSettings } from '#limits'
 import { openResolver } from '#net'
 import { logTables } from '#request-logs'
-import { nextQueueUpdate, recordTenantChange } from '#spool'
+import { oldestQueueUpdate, recordTenantChange } from '#spool'
 import { testDatabase } from '../support/database.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { halfPastTwelve } from '../support/test-clock.ts'
@@ -308,7 +308,7 @@ describe('retention', () => {
     try {
       await expect.poll(() => db.rows(deletingReceived), { timeout: 15_000, interval: 20 }).toHaveLength(1)
       await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
-      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
+      await expect.poll(() => oldestQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
       expect(await db.rows(deletingReceived)).toHaveLength(1)
     } finally {
       await reader.close()
@@ -326,7 +326,7 @@ describe('retention', () => {
     try {
       await expect.poll(() => db.rows(detaching), { timeout: 15_000, interval: 20 }).toHaveLength(1)
       await db.transaction((tx) => recordTenantChange(tx, 'somebody', 'paused', nowMs() - 5000))
-      await expect.poll(() => nextQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
+      await expect.poll(() => oldestQueueUpdate(db, nowMs()), { timeout: 15_000, interval: 20 }).toBe(undefined)
       expect(await ensurePartitions(db, logTables, nowMs() + 20 * dayMs, 1)).toHaveLength(logTables.length)
       expect(await db.rows(detaching)).toHaveLength(1)
       await reader.close()

@@ -1,9 +1,9 @@
 /** The probe of the mail port and of the policy's names, against a mail server, certificates and a DNS server of the test. */
 import { getCACertificates, setDefaultCACertificates, type TLSSocketOptions } from 'node:tls'
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest'
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from 'vitest'
 import { openIds, systemClock, systemRandom } from '#base'
 import { openResolver } from '#net'
-import { noStage } from '../../src/mta-sts/next-stage.ts'
+import { nextStage, noStage } from '../../src/mta-sts/next-stage.ts'
 import { findPolicyHost, listPolicyRecords } from '../../src/mta-sts/policy-records.ts'
 import { recordText } from '../../src/mta-sts/policy-text.ts'
 import { probeMailPort } from '../../src/mta-sts/probe-mail-port.ts'
@@ -83,6 +83,8 @@ describe('the probe of the mail port', () => {
     dns.set(domain, 'MX', [])
     expect(await probe()).toMatchObject({ kind: 'unknown' })
     dns.set(domain, 'MX', [`10 ${hostname}`])
+    dns.fail(hostname, 'SERVFAIL', 'AAAA')
+    expect(await probe()).toEqual({ kind: 'unknown', reason: 'the DNS lookup failed' })
     dns.fail(hostname, 'SERVFAIL')
     expect(await probe()).toMatchObject({ kind: 'unknown' })
   })
@@ -106,6 +108,25 @@ describe("the policy's names", () => {
     expect((await findPolicyHost(facts())).name).toBe('unknown')
     dns.fail(policyHost, 'SERVFAIL')
     expect((await findPolicyHost(facts())).name).toBe('unknown')
+  })
+
+  test('stay unknown after a lost answer for one address family, and a policy in force stays', async () => {
+    dns.set(policyHost, 'CNAME', [])
+    dns.set(policyHost, 'A', ['127.0.0.1'])
+    dns.set(policyHost, 'AAAA', ['::1'])
+    dns.set(hostname, 'AAAA', ['::1'])
+    onTestFinished(() => [policyHost, hostname].forEach((name) => dns.set(name, 'AAAA', [])))
+    expect((await findPolicyHost(facts())).name).toBe('here')
+    for (const name of [policyHost, hostname]) {
+      dns.fail(name, 'SERVFAIL', 'AAAA')
+      const seen = await findPolicyHost(facts())
+      expect(seen.name).toBe('unknown')
+      const enforced = { ...testing, mode: 'enforce' as const, modeSince: new Date(0), certificateEndsAt: new Date(30 * dayMs) }
+      const port = await probe()
+      const next = nextStage(enforced, 'enforce', { canServe: true, name: seen.name, hasForeignRecord: false, served: true, port }, dayMs)
+      expect(next).toMatchObject({ mode: 'enforce', leadsHere: true })
+      dns.mend(name)
+    }
   })
 
   test('are listed by stage', async () => {

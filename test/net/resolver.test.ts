@@ -1,4 +1,5 @@
 import { describe, expect, test, vi } from 'vitest'
+import { completeAnswer } from '#net'
 import { type Misbehaviour, startTestDns, type TestDns } from '../support/test-dns.ts'
 import { asking } from './test-resolver.ts'
 
@@ -242,11 +243,15 @@ describe('an answer', () => {
     await using dns = await startTestDns({ 'a.test': { A: ['192.0.2.1'] } })
     dns.fail('a.test', 'SERVFAIL', 'AAAA')
     const { resolver, clock } = asking(dns)
-    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['192.0.2.1'] })
+    const incomplete = await resolver.addresses('a.test')
+    expect(incomplete).toEqual({ kind: 'found', value: ['192.0.2.1'], lostCode: 'SERVFAIL' })
+    expect(completeAnswer(incomplete)).toEqual({ kind: 'trouble', code: 'SERVFAIL' })
     dns.mend('a.test')
     dns.set('a.test', 'AAAA', ['2001:db8::1'])
     clock.advance(5000)
-    expect(await resolver.addresses('a.test')).toEqual({ kind: 'found', value: ['2001:db8::1', '192.0.2.1'] })
+    const complete = await resolver.addresses('a.test')
+    expect(complete).toEqual({ kind: 'found', value: ['2001:db8::1', '192.0.2.1'] })
+    expect(completeAnswer(complete)).toBe(complete)
   })
 })
 

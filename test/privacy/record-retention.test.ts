@@ -5,7 +5,7 @@ import { cancelQueued } from '#delivery'
 import { findUncountedMs, rollUpCounts } from '#emails'
 import { appendEvents } from '#events'
 import { deleteTenant, eraseAddress } from '#housekeeping'
-import { ContentRetention, getRecordDays, RecordReduction, reportPrivacy, setRecordDays } from '#privacy'
+import { ContentRetention, endUnneededSettings, getRecordDays, RecordReduction, reportPrivacy, setRecordDays } from '#privacy'
 import { unsubscribe, writeTrackingEvents } from '#tracking'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { tablesWith } from '../support/tables-with.ts'
@@ -252,14 +252,18 @@ test('an open, a click and an unsubscription that come later are not recorded, a
   expect(await eraseAddress(service, 'erased@erased.invalid', tenantId, Date.now(), () => undefined)).toMatchObject({ emails: 0 })
 })
 
-test('the setting of a deleted tenant stays in force', async () => {
+test('the setting of a deleted tenant stays in force until nothing of it is left', async () => {
   const tenantId = await makeShop('leaving')
   await finish(await send(tenantId, 'leaving', 'canary-leaving'))
   const untilMs = await between()
   await setDays(tenantId, days)
   await deleteTenant(service.db, tenantId, Date.now())
+  await endUnneededSettings(service.db)
   expect(await getRecordDays(service.db, tenantId)).toBe(days)
   await countAll()
   await reduce(untilMs + days * dayMs)
   expect(await tablesWith(service.db, 'canary-leaving')).not.toContain('emails')
+  await reduce(Date.now() + (days + 1) * dayMs)
+  await endUnneededSettings(service.db)
+  expect(await getRecordDays(service.db, tenantId)).toBeNull()
 })

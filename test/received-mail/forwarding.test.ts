@@ -174,6 +174,21 @@ test('a bounce is forwarded with the null reverse-path, so that its copy cannot 
   expect(mx.messages.find(({ octets }) => octets.includes('Subject: bounce'))?.from).toBe('')
 })
 
+test('a complaint about a copy is recorded, and the route forwards further mail', async () => {
+  expect(await send(message('junk'))).toMatch(/^250/)
+  await copyOf('junk')
+  const returnPath = mx.messages.find(({ octets }) => octets.includes('Subject: junk'))?.from ?? ''
+  const report = 'From: fbl@isp.example\r\nContent-Type: message/feedback-report\r\n\r\nFeedback-Type: abuse\r\n.dot'
+  expect(await sendIncoming(client, { from: 'fbl@isp.example', to: [returnPath], octets: report })).toMatch(/^250/)
+  const emailId = (await received('junk'))?.forwarded[0]?.emailId
+  const { body } = await service.call('GET', `/emails/${emailId}?expand=activity`, { key: service.liveKey })
+  expect(body.data).toMatchObject({ activity: { complaint: { timestamp: expect.any(Number) } } })
+  const entry = await service.call('GET', `/tenants/${service.tenantId}/suppressions/ann@target.test`, { key: service.liveKey })
+  expect(entry.body.data).toMatchObject({ suppressed: false })
+  expect(await send(message('further'))).toMatch(/^250/)
+  await copyOf('further')
+})
+
 test('a copy that comes back to its route is refused as a loop, and one of another route is not', async () => {
   expect(await send(`X-Postrider-Route: ${routeId}\r\n${message('loop')}`)).toBe('554 5.4.6 Mail loop detected')
   expect(await received('loop')).toBeUndefined()

@@ -24,7 +24,7 @@ let database: TestDatabase
 let dns: TestDns
 beforeAll(async () => {
   database = await testDatabase()
-  await ensurePartitions(database.db, eventTables, startMs - dayMs, 8)
+  await ensurePartitions(database.db, eventTables, startMs - dayMs, 16)
   dns = await startTestDns({
     '2.0.0.127.good.bl.test': { A: ['127.0.0.2'] },
     [`${name}.good.bl.test`]: { A: ['127.0.0.3', '127.0.0.2'] },
@@ -124,4 +124,22 @@ test('the key of a registered user is not shown, and lists that are no longer as
   dns.set(`2.0.0.127.${key}.dq.bl.test`, 'A', ['127.0.0.2'])
   expect(await check([`${key}.dq.bl.test`])).toBe(1)
   expect(await states()).toEqual({ 'dq.bl.test': 'clear' })
+})
+
+test('a list that refuses this resolver for a day keeps its listing, which is not new the day after', async () => {
+  const zone = 'moody.bl.test'
+  const days: string[][] = [['127.0.0.2'], ['127.255.255.254'], ['127.0.0.2']]
+  const found: unknown[] = []
+  dns.set(`2.0.0.127.${zone}`, 'A', ['127.0.0.2'])
+  for (const [day, codes] of days.entries()) {
+    nowMs = startMs + (10 + day) * dayMs
+    dns.set(`${name}.${zone}`, 'A', codes)
+    expect(await check([zone])).toBe(1)
+    found.push([(await states())[zone], (await notifyChanges(database.db, silentLog, nowMs)).length])
+  }
+  expect(found).toEqual([
+    [['127.0.0.2'], 1],
+    ['it refuses this resolver (127.255.255.254)', 0],
+    [['127.0.0.2'], 0],
+  ])
 })

@@ -32,6 +32,12 @@ describe('the thread that reads reports', () => {
       ]
       expect(there).toEqual(here)
     }
+    const returned = Buffer.from('From: mx@x.example\r\nSubject: Your message\r\n\r\n550 5.1.1 <ann@b.example>: no such user\r\n')
+    for (const [hasNullSender, kind] of [
+      [true, 'bounce'],
+      [false, 'other'],
+    ] as const)
+      expect((await reader.read(returned, { atMs, hasNullSender, network: 'x' })).report.kind).toBe(kind)
     reader.stop()
   })
 

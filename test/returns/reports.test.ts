@@ -22,14 +22,15 @@ let returns: Returns
 let markOf: (emailId: string) => string
 /** TXT records. */
 const published = new Map<string, DnsAnswer<string[]>>()
+const resolver = { txt: (name: string) => Promise.resolve(published.get(name) ?? { kind: 'nxdomain' as const }) }
+const returnsDeps = { clock, ids, log: silentLog, resolver, hostname }
 let addressOf: (emailId: string, atMs?: number) => string
 beforeAll(async () => {
   service = await startService({ rateLimit: null, sendLimit: null, roles: ['delivery', 'housekeeping'] })
   const { db, secrets } = service
-  const resolver = { txt: (name: string) => Promise.resolve(published.get(name) ?? { kind: 'nxdomain' as const }) }
   const readReport = (octets: Uint8Array) => JSON.parse(Buffer.from(octets).toString().split('\r\n\r\n')[1] ?? '') as ReceivedReport
   const tenants = openTenants({ db, clock })
-  returns = openReturns({ db, clock, ids, log: silentLog, secrets, tenants, resolver, hostname, read: readHere(readReport) })
+  returns = openReturns({ ...returnsDeps, db, secrets, tenants, read: readHere(readReport) })
   const paths = openReturnPaths(secrets)
   markOf = (emailId) => paths.traceHeader(emailId, clock.nowMs())
   addressOf = (emailId, atMs = clock.nowMs()) => paths.make(emailId, `rp.${hostname}`, atMs)
@@ -183,6 +184,33 @@ describe('a bounce to the return path of an email', () => {
     expect(await suppressionOf(to)).toBeNull()
   })
 
+  test('that names only another address, as of a forward, suppresses no recipient', async () => {
+    const { id, to, address } = await sent()
+    expect(await returns.takeReport(address, reportOf({ ...noMailbox, recipient: 'bob@other.example' }))).toBe('bounced')
+    expect((await emailOf(id)).status).toBe('bounced')
+    expect(await suppressionOf(to)).toBeNull()
+    expect(await eventsOf(id, 'MessageBounced')).toMatchObject([{ classificationCode: 11, suppressed: false }])
+  })
+
+  test('that names the recipient in other letters suppresses it', async () => {
+    const { id, to, address } = await sent()
+    expect(await returns.takeReport(address, reportOf({ ...noMailbox, recipient: to.toUpperCase() }))).toBe('bounced')
+    expect(await suppressionOf(to)).toBe('bounce')
+    expect(await eventsOf(id, 'MessageBounced')).toMatchObject([{ suppressed: true }])
+  })
+
+  test('is none if it reports that the recipient was reached, and only another address failed', async () => {
+    const { id, to, address } = await sent()
+    const failed = { ...noMailbox, recipient: 'bob@other.example' }
+    const recipients = [
+      { ...failed, action: 'failed' },
+      { ...failed, recipient: to, action: 'expanded', permanent: false },
+    ]
+    expect(await returns.takeReport(address, reportOf({ ...failed, recipients }))).toBe('nothing follows')
+    expect((await emailOf(id)).status).toBe('sent')
+    expect(await suppressionOf(to)).toBeNull()
+  })
+
   test('may be of any text: characters that a database cannot keep are left out', async () => {
     const { id, address } = await sent()
     const reason = `5\u0000\u0001 half \ud800 of ${'x'.repeat(9000)}`
@@ -223,6 +251,16 @@ describe('a bounce to the return path of an email', () => {
     expect(await returns.takeReport(addressOf(id), reportOf(noMailbox))).toBe('nothing follows')
     expect((await emailOf(id)).status).toBe('hardfail')
   })
+})
+
+test('the reader learns whether the envelope sender is the null reverse-path', async () => {
+  const { db, secrets } = service
+  const read = readHere((_, hasNullSender) => ({ ...noMailbox, kind: hasNullSender ? 'bounce' : 'other' }))
+  const reading = openReturns({ ...returnsDeps, db, secrets, tenants: openTenants({ db, clock }), read })
+  const [one, other] = [await sent(), await sent()]
+  await reading.take({ from: '', recipients: [one.address], address: '192.0.2.1' }, reportOf(noMailbox))
+  await reading.take({ from: 'ann@example.org', recipients: [other.address], address: '192.0.2.1' }, reportOf(noMailbox))
+  expect([(await emailOf(one.id)).status, (await emailOf(other.id)).status]).toEqual(['bounced', 'sent'])
 })
 
 describe('a forged or late report', () => {

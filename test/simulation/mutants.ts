@@ -34,8 +34,8 @@ export const mutants: Readonly<Record<string, Change>> = {
   },
   'hold not released': {
     file: 'src/spool/queue-updates.ts',
-    line: "where tenant_id = $1 and state = 'held' and hold_reason = 'tenant'",
-    instead: "where tenant_id = $1 and state = 'held' and hold_reason = 'tenant' and attempt_count > 0",
+    line: "= 'held' and hold_reason = $3",
+    instead: "= 'held' and hold_reason = $3 and attempt_count > 0",
   },
   'usage counted twice': {
     file: 'src/emails/email-counts.ts',

@@ -112,9 +112,9 @@ export function openOperators(deps: OperatorsDeps): Operators {
       if (!isOver) pending--
       isOver = true
     }
-    // A process killed during its orderly shutdown never completes it.
+    // A process killed during its orderly shutdown never completes it, and one that fails to complete it ends all the same.
     process.life.onEnd(end)
-    process.stop().then(end, end)
+    process.stop().then(end, () => process.life.end())
   }
 
   return {

@@ -25,6 +25,14 @@ describe('every statement', () => {
     expect(faults).toEqual([])
   })
 
+  test('that changes some of many rows chooses them once: in a subquery of its condition, they may be chosen again for each row', async () => {
+    for (const publicInterface of publicInterfaces) await import(publicInterface.href)
+    const choosesAgain = /\b(update|delete from)\b[^;]*(\bwhere\b[^;]*\bin|\busing|\bfrom) \(\s*select\b[^;]*\blimit\b/
+    // The second is the guard of the spool (src/spool/row-guards.ts).
+    const choosesOnce = /\bas materialized\b|\(spool\.tenant_id, spool\.email_id\) between \(/
+    expect(allStatements().filter(({ text }) => choosesAgain.test(text) && !choosesOnce.test(text))).toEqual([])
+  })
+
   test('has a name of its own', () => {
     const names = allStatements().map(({ name }) => name)
     expect(new Set(names).size).toBe(names.length)

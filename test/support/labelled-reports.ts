@@ -28,9 +28,21 @@ export function judgeReports(folder: string): Judgement[] {
     .filter((line) => line.trim() !== '')
     .map((line) => {
       const label: Label = JSON.parse(line)
-      const report = readReport(readFileSync(join(folder, label.file)))
+      const { octets, hasNullSender } = asReceived(readFileSync(join(folder, label.file)))
+      const report = readReport(octets, hasNullSender)
       return { label, report, wrong: judged.filter((key) => key in label && !same(label[key], report[key])) }
     })
+}
+
+/**
+ * The message as its server sent it: the Return-Path field, which a server adds at delivery, is left out, and its fact stands apart. A file without
+ * the field counts as one with an envelope sender.
+ */
+function asReceived(file: Buffer): { octets: Buffer; hasNullSender: boolean } {
+  const text = file.toString('latin1')
+  const end = /\r?\n\r?\n/.exec(text)?.index ?? text.length
+  const [field = ''] = /^Return-Path:.*\n(?:[ \t].*\n)*/im.exec(text.slice(0, end)) ?? []
+  return { octets: Buffer.from(text.replace(field, ''), 'latin1'), hasNullSender: /:\s*<\s*>/.test(field) }
 }
 
 const same = (one: string | null, other: string | null) => one?.toLowerCase() === other?.toLowerCase()

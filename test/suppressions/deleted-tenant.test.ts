@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, beforeEach, expect, test } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { type Db, sql } from '#db'
-import { removeSuppressionsOfTenant, suppress } from '#suppressions'
+import { deleteRemovedLists, removeSuppressionsOfTenant, suppress } from '#suppressions'
 import { addTenant, changeTenant, removeTenant } from '#tenants'
 import { type TestDatabase, testDatabase, testTimeMs } from '../support/database.ts'
 
@@ -40,7 +40,10 @@ const remove = () =>
     await removeTenant(tx, going)
     await removeSuppressionsOfTenant(tx, going)
   })
-const onlyOfStaying = async () => expect(await db.rows(listed)).toEqual([{ tenantId: staying, address: 'ann@example.com' }])
+const onlyOfStaying = async () => {
+  await deleteRemovedLists(db)
+  expect(await db.rows(listed)).toEqual([{ tenantId: staying, address: 'ann@example.com' }])
+}
 
 test('a recipient found after the deletion is not listed', async () => {
   await remove()

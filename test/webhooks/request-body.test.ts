@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openIds, systemRandom } from '#base'
 import { sql } from '#db'
-import { eraseEmails } from '#emails'
+import { eraseEmails, listEmailsTo } from '#emails'
 import { appendEvents, type EventKind, type LoggedEvent, readEvents, startOfLog } from '#events'
 import { openPayloadBodies, type PreparedBody, samplePayload, type WebhookEvent, webhookEmailEvents, webhookEvents } from '#webhooks'
 import { txtResolver } from '../support/authentication-samples.ts'
@@ -90,7 +90,8 @@ beforeAll(async () => {
     ]),
   )
   await service.db.run(dropEmails, [emailIds.get('gone')])
-  await service.db.transaction((tx) => eraseEmails(tx, 'delivered+erased@simulator.test', null, 10))
+  const erased = 'delivered+erased@simulator.test'
+  await service.db.transaction(async (tx) => eraseEmails(tx, erased, await listEmailsTo(tx, erased, null, 10)))
   logged = await vi.waitFor(async () => {
     const all = await readEvents(service.db, startOfLog, 500)
     expect(all.at(-1)).toMatchObject({ kind: 'MessageDeliveryFailed', data: {} })

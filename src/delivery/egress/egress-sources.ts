@@ -146,9 +146,13 @@ export function removeSource(db: Db, text: string, nowMs: number): Promise<Egres
   })
 }
 
+/** It is in the primary key of the assignments, whose entries have at most 2,704 octets. */
+const maxTagOctets = 2000
+
 /** Mail of the tenant, of the tag, or of both together is sent from this pool only. Refuses a pool without addresses. */
 export function assignPool(db: Db, wanted: PoolAssignment, nowMs: number): Promise<void> {
   const pool = poolName(wanted.pool)
+  if (Buffer.byteLength(wanted.tag) > maxTagOctets) throw refused(`the tag is longer than ${maxTagOctets} octets`, 'Use a shorter tag')
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     if (!(await listSources(tx)).some((one) => one.pool === pool))

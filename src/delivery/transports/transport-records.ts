@@ -161,6 +161,8 @@ export async function getTransport(on: Queryable, secrets: Secrets, name: string
 }
 
 const maxConnections = 1000
+/** It is in the primary key of the rules, whose entries have at most 2,704 octets. */
+const maxTagOctets = 2000
 /** Every process that claims mail keeps all of them in memory, and reads them once in 900 ms. */
 const maxTransports = 200
 const maxRules = 2000
@@ -252,6 +254,7 @@ export function shareTransport(
 ): Promise<TransportRule> {
   if (!Number.isInteger(percent) || percent < 0 || percent > slotCount)
     throw refused(`percent: is not between 0 and 100: ${percent}`, 'Use a whole number')
+  if (Buffer.byteLength(scope.tag) > maxTagOctets) throw refused(`tag: is longer than ${maxTagOctets} octets`, 'Use a shorter tag')
   return db.transaction(async (tx) => {
     await oneAtATime(tx)
     const isBuiltIn = transport === 'mx' || (transport === 'relay' && hasRelay)

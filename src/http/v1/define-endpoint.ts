@@ -19,8 +19,10 @@ import type { Tenants } from '#tenants'
 import type { Tracks } from '#tracking'
 import type { Usage } from '#usage'
 import type { EventStream, Webhooks } from '#webhooks'
+import type { AnswerMemory } from './answer-memory.ts'
 import { tenantInBody } from './common-schemas.ts'
 import { refuseHiddenContent } from './content-access.ts'
+import type { EmailContents } from './email-contents.ts'
 import { queryReader } from './query-parameters.ts'
 import { largePage, largeSuccess, type Page, page, pageOf, success, successOf } from './response-envelope.ts'
 import { compileSchema, refusalOf } from './validate.ts'
@@ -43,6 +45,8 @@ export interface ApiDeps {
   usage: Usage
   resolver: Resolver
   linkChecks: LinkChecks
+  contents: EmailContents
+  answerMemory: AnswerMemory
   delayReasons: DelayReasons
   ids: Ids
   secrets: Secrets

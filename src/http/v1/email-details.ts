@@ -2,15 +2,14 @@
 import Type, { type Static } from 'typebox'
 import { Refusal, wrongField } from '#base'
 import { inSnapshot, type Queryable } from '#db'
-import { explain } from '#delivery'
-import { decodeContent, type Email, emailStatuses, findContentBody, findEmail, listAttempts, openReturnPaths } from '#emails'
+import { type ContentPart, explain, type ShownContent } from '#delivery'
+import { type Email, emailStatuses, findEmail, listAttempts } from '#emails'
 import { findComplaint } from '#returns'
-import { listHits, openTokens } from '#tracking'
+import { listHits } from '#tracking'
 import { instantFields, instantOf, knownEmailId, nullable, tenantParameter, timesOf } from './common-schemas.ts'
 import { hiddenFields, hiddenMark, hiddenText, isContentHidden } from './content-access.ts'
 import { route } from './define-endpoint.ts'
 import { AttemptSchema, deliveryToWire } from './delivery-schema.ts'
-import { type ContentPart, readContent, type ShownContent } from './email-content.ts'
 import { query } from './query-parameters.ts'
 
 const Open = Type.Object({
@@ -104,6 +103,7 @@ const contentToWire = ({ html, text, headers, attachments, raw }: ShownContent):
   ...(raw === undefined ? {} : { rawMessage: raw.toString('base64') }),
 })
 
+const contentParts = ['content', 'headers', 'attachments', 'raw'] as const satisfies ContentPart[]
 const expansions = ['content', 'headers', 'deliveries', 'activity', 'attachments', 'raw'] as const satisfies (
   | ContentPart
   | 'deliveries'
@@ -126,8 +126,8 @@ export const retrieveEmail = route({
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
   large: true,
-  handle: async ({ params, query, tenantId, credential }, deps) => {
-    const { db, domains, secrets } = deps
+  handle: async ({ params, query, tenantId, credential, gone }, deps) => {
+    const { db, contents } = deps
     const wanted = readExpand(query.expand)
     const id = knownEmailId(params.emailId)
     const find = async (on: Queryable) => {
@@ -137,11 +137,11 @@ export const retrieveEmail = route({
     }
     const { email, attempts } = wanted.has('deliveries') ? await inSnapshot(db, find) : await find(db)
     const isHidden = await isContentHidden(credential, email.tenantId, deps)
-    const needsContent = !isHidden && ['content', 'headers', 'attachments', 'raw'].some((one) => wanted.has(one as Expansion))
+    const parts = new Set(isHidden ? [] : contentParts.filter((one) => wanted.has(one)))
     const complainedAt = await findComplaint(db, email)
-    const [explanation, body, activity] = await Promise.all([
+    const [explanation, content, activity] = await Promise.all([
       explain(deps, email, complainedAt),
-      needsContent ? findContentBody(db, email) : undefined,
+      parts.size > 0 ? contents.use(email, gone?.(), (held) => held.read(parts)) : undefined,
       wanted.has('activity') ? listHits(db, email) : undefined,
     ])
     return {
@@ -162,15 +162,7 @@ export const retrieveEmail = route({
       ...hiddenMark(isHidden),
       explanation: { ...explanation, nextAt: explanation.nextAt?.toISOString() ?? null },
       ...(email.metadata === null ? {} : { metadata: email.metadata }),
-      ...(body
-        ? contentToWire(
-            await readContent(decodeContent(body), email, wanted, {
-              domains,
-              tokens: openTokens(secrets),
-              returnPaths: openReturnPaths(secrets),
-            }),
-          )
-        : {}),
+      ...(content ? contentToWire(content) : {}),
       ...(attempts ? { deliveries: attempts.map(deliveryToWire) } : {}),
       ...(activity ? { activity: activityToWire(activity, complainedAt, isHidden) } : {}),
     }

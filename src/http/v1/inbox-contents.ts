@@ -1,10 +1,5 @@
 /** The contents of the emails on a page of the test inbox, which together would be a gigabyte. */
 import { nextTurn } from '#base'
-import { rebuildMessage } from '#delivery'
-import { decodeContent, findContentBody, type ReceivedEmail } from '#emails'
-import { linksOf, readMessage } from '#mail'
-import { openTokens } from '#tracking'
-import type { ApiDeps } from './define-endpoint.ts'
 
 export interface InboxContents {
   html: string | null
@@ -33,16 +28,4 @@ export async function contentsWithin<One>(
     await nextTurn()
   }
   return contents
-}
-
-/** As sent; empty if the content is past its retention. */
-export async function readContents(email: ReceivedEmail, { db, secrets }: Pick<ApiDeps, 'db' | 'secrets'>): Promise<InboxContents> {
-  const body = await findContentBody(db, email)
-  if (!body) return noContents
-  const recipient = { tenantId: email.tenantId, emailId: email.id }
-  const { octets } = rebuildMessage(decodeContent(body), recipient, openTokens(secrets))
-  await nextTurn()
-  const read = readMessage(octets)
-  await nextTurn()
-  return { html: read.html ?? null, text: read.text ?? '', links: linksOf(read) }
 }

@@ -1,7 +1,7 @@
 /** POST /emails/{emailId}/promote (an extension of the contract): sends an email of a test key for real, to the same recipient. */
 import type { Submission } from '#accept'
 import { Refusal } from '#base'
-import { type Content, decodeContent, type Email, findContentBody, findEmail, type PartsContent } from '#emails'
+import { type Content, type Email, findEmail, type PartsContent } from '#emails'
 import { parseMailboxField } from '#mail'
 import { knownEmailId, tenantParameter } from './common-schemas.ts'
 import { sendRoute } from './define-endpoint.ts'
@@ -19,7 +19,7 @@ export const promoteEmail = sendRoute({
   query: query({ tenantId: tenantParameter }),
   data: SentEmail,
   refuses: [...sendRefusals, 'sandbox_recipient_not_allowed', 'sandbox_limit_exceeded', 'invalid_raw_message', 'email_content_expired'],
-  handle: async (call, { db, accept }) => {
+  handle: async (call, { db, accept, contents }) => {
     const { credential, tenantId } = call
     const id = knownEmailId(call.params.emailId)
     const email = await findEmail(db, id, tenantId)
@@ -30,9 +30,8 @@ export const promoteEmail = sendRoute({
         suggestion: 'Use a live key',
       })
     if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId: the email was not sent with a test key' })
-    const body = await findContentBody(db, email)
-    if (!body) throw new Refusal('email_content_expired')
-    const content = decodeContent(body)
+    const content = await contents.use(email, call.gone?.(), (held) => held.decode())
+    if (!content) throw new Refusal('email_content_expired')
     const { message } = content
     const bounce = content.returnPathDomain === null
     const planned = responseFor(call, `/v1/emails/${id}/promote`, sentToWire)

@@ -5,6 +5,7 @@ import {
   dkimResults,
   dmarcResults,
   getReceived,
+  getReceivedOctets,
   getReceivedRaw,
   listReceived,
   type MailRoute,
@@ -268,6 +269,9 @@ export const retrieveReceived = route({
   },
 })
 
+/** Octets of memory for each octet of a message: itself, its text in base64, and the answer. */
+const memoryFactor = 4
+
 export const retrieveReceivedRaw = route({
   method: 'GET',
   path: '/received/{receivedId}/raw',
@@ -281,8 +285,11 @@ export const retrieveReceivedRaw = route({
     const { receivedId } = call.params
     const tenantId = await tenantOrDefault(call, deps)
     await refuseHiddenContent(call.credential, tenantId, deps)
-    const raw = await getReceivedRaw(deps.db, tenantId, receivedId)
-    return { id: receivedId, rawMessage: raw.toString('base64') }
+    const octets = (await getReceivedOctets(deps.db, tenantId, receivedId)) * memoryFactor
+    return deps.answerMemory.use({ tenantId, octets, gone: call.gone?.() }, async () => {
+      const raw = await getReceivedRaw(deps.db, tenantId, receivedId)
+      return { id: receivedId, rawMessage: raw.toString('base64') }
+    })
   },
 })
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { canonicalJson, fingerprint } from './request-fingerprint.ts'
+import { canonicalJson, coveredPath, fingerprint } from './request-fingerprint.ts'
 
 const shuffled = (value: unknown): unknown => {
   if (typeof value !== 'object' || value === null) return value
@@ -34,6 +34,13 @@ describe('a fingerprint', () => {
   test('takes a key named __proto__ as any other', () => {
     expect(canonicalJson(JSON.parse('{"b":1,"__proto__":{"c":2}}'))).toBe('{"__proto__":{"c":2},"b":1}')
   })
+})
+
+test('only a key of the organisation, and only one that names a tenant, has a fingerprint with it', () => {
+  const covered = (own: string | null, named: string | null) =>
+    coveredPath('/v1/emails', { credential: { tenantId: own }, tenantId: named })
+  expect([covered(null, null), covered('shop', 'shop')]).toEqual(['/v1/emails', '/v1/emails'])
+  expect(covered(null, 'shop')).not.toBe(covered(null, 'other'))
 })
 
 describe('always', () => {

@@ -3,6 +3,7 @@
  * (contract section 5).
  */
 import { createHash } from 'node:crypto'
+import type { Credential } from '#credentials'
 
 /** JSON with the keys of every object sorted. `value` is parsed JSON of bounded depth. */
 export function canonicalJson(value: unknown): string {
@@ -14,6 +15,10 @@ export function canonicalJson(value: unknown): string {
     .map((key) => `${JSON.stringify(key)}:${canonicalJson(object[key])}`)
   return `{${members.join(',')}}`
 }
+
+/** With the tenant that an organisation-level key names in the path or the query: the same body for another tenant is another request. */
+export const coveredPath = (path: string, by: { credential: Pick<Credential, 'tenantId'>; tenantId: string | null }): string =>
+  by.credential.tenantId === null && by.tenantId !== null ? `${path}?tenantId=${by.tenantId}` : path
 
 export function fingerprint(method: string, path: string, body: unknown): Buffer {
   return createHash('sha256').update(`${method} ${path}\n`).update(canonicalJson(body)).digest()

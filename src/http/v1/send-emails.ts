@@ -7,7 +7,7 @@ import type { Credential } from '#credentials'
 import { nullable, optional, type ScopedCall, scheduledTime, tenantFields, tenantInBody } from './common-schemas.ts'
 import { type Call, sendRoute } from './define-endpoint.ts'
 import { type MessageDeps, messageFor } from './message-of-body.ts'
-import { fingerprint } from './request-fingerprint.ts'
+import { coveredPath, fingerprint } from './request-fingerprint.ts'
 import { ErrorObject, errorOf, success } from './response-envelope.ts'
 import { hasTemplate, refusalWithoutTemplate, templateFields } from './template-sends.ts'
 import { compileSchema, refusalOf } from './validate.ts'
@@ -250,8 +250,9 @@ export function responseFor<Result>(
     const message = 'Idempotency-Key must have 1 to 255 of the characters A-Z a-z 0-9 _ - . ~'
     throw new Refusal('invalid_idempotency_key', { field: 'Idempotency-Key', message })
   }
-  const known = call.fingerprint?.path === path ? call.fingerprint.sha256 : undefined
-  return { render, idempotency: { key, fingerprint: known ?? fingerprint('POST', path, call.body) } }
+  const covered = coveredPath(path, call)
+  const known = call.fingerprint?.path === covered ? call.fingerprint.sha256 : undefined
+  return { render, idempotency: { key, fingerprint: known ?? fingerprint('POST', covered, call.body) } }
 }
 
 function readElement(element: Record<string, unknown>, index: number, deps: MessageDeps): UnmadeElement {

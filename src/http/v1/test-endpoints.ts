@@ -11,7 +11,7 @@ import { parseAddress } from '#mail'
 import { knownEmailId, nullable, pageFields, readInstant, tenantFields, tenantNamedIn, tenantParameter } from './common-schemas.ts'
 import { hiddenFields, hiddenMark, isContentHidden } from './content-access.ts'
 import { type ApiDeps, listRoute, route } from './define-endpoint.ts'
-import { contentsWithin, type InboxContents, noContents, readContents } from './inbox-contents.ts'
+import { contentsWithin, type InboxContents, noContents } from './inbox-contents.ts'
 import { openInboxWaits } from './inbox-waits.ts'
 import { query } from './query-parameters.ts'
 import { openTenantTurns } from './tenant-turns.ts'
@@ -196,7 +196,7 @@ async function readPage(emails: readonly ReceivedEmail[], credential: Credential
   const hidden = new Set<ReceivedEmail>()
   for (const email of emails) if (await isContentHidden(credential, email.tenantId, deps)) hidden.add(email)
   const contents = await contentsWithin(maxPageCharacters, emails, async (email) =>
-    hidden.has(email) ? noContents : readContents(email, deps),
+    hidden.has(email) ? noContents : ((await deps.contents.readAsReceived(email)) ?? noContents),
   )
   return emails.map((email, at) => ({ email, isHidden: hidden.has(email), contents: contents[at] }))
 }

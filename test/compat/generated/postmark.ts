@@ -47,6 +47,11 @@ const lists = fc.constantFrom(
   '/server',
 )
 
+const parameters = fc.oneof(
+  encoded(texts),
+  fc.constantFrom('tag', 'subject', 'messagestream', 'metadata_a', 'recipient', 'emailFilter', 'messageID', 'fromdate', 'Origin'),
+)
+
 const requests = fc.oneof(
   { weight: 6, arbitrary: fc.oneof({ weight: 9, arbitrary: message }, anything).map((one) => jsonRequest('POST', '/email', one)) },
   {
@@ -62,8 +67,8 @@ const requests = fc.oneof(
     .record({ Url: field('https://hooks.one.example/a'), Triggers: field({ Bounce: { Enabled: true } }), MessageStream: field(undefined) })
     .map((body) => jsonRequest('POST', '/webhooks', body)),
   fc
-    .tuple(fc.constantFrom('GET', 'GET', 'PUT', 'DELETE'), lists, encoded(texts), encoded(texts), anything)
-    .map(([method, path, name, value, body]) => jsonRequest(method, `${path}?count=2&offset=0&${name}=${value}&fromdate=${value}`, body)),
+    .tuple(fc.constantFrom('GET', 'GET', 'PUT', 'DELETE'), lists, parameters, encoded(texts), anything)
+    .map(([method, path, name, value, body]) => jsonRequest(method, `${path}?count=2&offset=0&${name}=${value}`, body)),
   fc.tuple(fc.constantFrom('details', 'dump'), encoded(texts)).map(([part, id]) => jsonRequest('GET', `/messages/outbound/${id}/${part}`)),
 )
 

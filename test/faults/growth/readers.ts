@@ -30,10 +30,8 @@ export const noReaders: Readonly<Record<string, string>> = {
   'src/delivery/waiting-mail.ts readWaiting': 'a query of the queue',
   'src/webhooks/payload.ts parseEventNames': 'splits a query parameter of a few kilobytes once, or an argument of the command line',
   'src/templates/liquid.ts parseSource': 'runs in a child process with a budget of processor time: src/templates/liquid.test.ts',
-  'src/http/v1/email-content.ts readContent':
+  'src/delivery/read-content.ts readContent':
     'stored content, by readers that are searched; test/faults/large-bodies.test.ts limits its time',
-  'src/http/v1/inbox-contents.ts readContents':
-    'stored contents of test mail, by readers that are searched; a page is bounded: test/http/test-inbox.test.ts',
   'src/imports/export-records.ts readExport': "an operator's own file, read by the command line alone",
   'src/imports/vendor-suppressions.ts readSuppressions': "an operator's own file, read by the command line alone",
   'src/bounces/report-addresses.ts addressesIn': partOfReport,

@@ -20,10 +20,10 @@ import { queryReader } from '../../../../src/http/v1/query-parameters.ts'
 import { fingerprint } from '../../../../src/http/v1/request-fingerprint.ts'
 import { compileSchema } from '../../../../src/http/v1/validate.ts'
 import { findTarget } from '../../../../src/net/resolve-url.ts'
+import { readRetryAfter } from '../../../../src/net/retry-after.ts'
 import { holdBody, keptOf } from '../../../../src/request-logs/redact.ts'
 import { classifyRequest, isPrefetch } from '../../../../src/tracking/bot-detection.ts'
 import { openZone, readPeriod } from '../../../../src/usage/calendar-periods.ts'
-import { readRetryAfter } from '../../../../src/webhooks/retry-schedule.ts'
 import { type Reader, reader } from '../reader.ts'
 
 /** Limit for one header and for all headers together (Node's limit). */
@@ -498,7 +498,7 @@ export const httpReaders: Reader[] = [
   reader({
     name: "header of a webhook's answer",
     longest: maxHeaders,
-    reads: ['src/webhooks/retry-schedule.ts readRetryAfter'],
+    reads: ['src/net/retry-after.ts readRetryAfter'],
     units: ['Wed, 21 Oct 2026 07:28:00 GMT', '1', '(', ')', ' ', '-', '+', ':', 'Jan', ',', '0', 'T', 'Z', '.'],
     nests: [['(', ')']],
     read: (octets) => readRetryAfter(octets.toString('latin1'), 0),

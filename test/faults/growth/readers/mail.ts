@@ -49,6 +49,10 @@ const fields = [
   '=?utf-8?q?a?=',
   '=?utf-8?b?YQ==?= ',
   '=?utf-8?q?',
+  // An unknown charset, a new one each time, and another known one.
+  '=?a?q??=',
+  '=?a{i}?q??=',
+  '=?big5?q??=',
   '=?',
   '?=',
   ' ',
@@ -201,6 +205,9 @@ const address = [
   ' ',
   '\t',
   '=?utf-8?q?a?= ',
+  '=?a?q?a?= ',
+  '=?a{i}?q?a?= ',
+  '=?big5?q?a?= ',
   '[127.0.0.1]',
   '1.',
   '\r\n ',
@@ -212,6 +219,7 @@ export const mailReaders: Reader[] = [
     longest: maxMessage,
     reads: [
       'src/mail/read-message.ts readMessage',
+      'src/mail/read-message.ts readHeaders',
       'src/mail/read-message.ts partsOf',
       'src/mail/read-message.ts decodeBody',
       'src/mail/parse-fields.ts splitMessage',
@@ -290,7 +298,7 @@ export const mailReaders: Reader[] = [
       'src/mail/parse-fields.ts structured',
       'src/mail/parse-fields.ts parseFields',
       'src/mail/parse-fields.ts splitMessage',
-      'src/mail/parse-fields.ts decodeCharset',
+      'src/mail/charsets.ts decodeCharset',
     ],
     frames: [
       ['', ''],

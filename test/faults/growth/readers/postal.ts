@@ -18,7 +18,7 @@ export const postalReaders: readonly Reader[] = [
     reads: ['src/vendors/split-addresses.ts splitAddresses'],
     units: addresses,
     nests: [['"', '"']],
-    read: (octets) => splitAddresses(octets.toString()),
+    read: (octets) => splitAddresses(octets.toString(), Number.POSITIVE_INFINITY),
   }),
   reader({
     name: 'message for Postal',

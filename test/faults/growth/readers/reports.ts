@@ -283,7 +283,7 @@ export const reportReaders: Reader[] = [
       'DKIM-Signature: v=1; d=b.example\r\n',
     ],
     read(octets) {
-      const { complaint } = readingOf(octets, 0, aComplaint)
+      const { complaint } = readingOf(octets, { atMs: 0 }, aComplaint)
       const { fields = [], texts = [] } = complaint?.names ?? {}
       return [...fields, ...texts].map((text) => [returnPaths.readAll(text, 0), returnPaths.readTraceHeaders(text, 0)])
     },
