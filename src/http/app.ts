@@ -91,7 +91,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   /** Sockets whose last request was answered before its body had fully arrived. */
   const answeredEarly = new WeakSet<object>()
   const app = createServer(deps, isTrusted, answeredEarly)
-  guardConnections(app, bounds, isTrusted)
+  guardConnections(app, { bounds, clock, isTrusted })
   declareRequestFields(app)
   app.removeAllContentTypeParsers()
   const bodies = openBodyReader({ clock, weigh: (request, octets) => weighBody(request, octets, deps) })
