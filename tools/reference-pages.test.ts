@@ -7,7 +7,7 @@ import { compareGoldens, firstDifference } from './golden.ts'
 import { llmsDocument } from './llms.ts'
 import { commandsDocument, configDocument, errorsDocument } from './reference-pages.ts'
 import { schemaDocument } from './schema-document.ts'
-import { sumReports } from './sum-tests.ts'
+import { failuresOf, sumReports } from './sum-tests.ts'
 
 describe('documents', () => {
   test('the error table has a row for each refusal, with bars escaped', () => {
@@ -46,14 +46,25 @@ describe('documents', () => {
 })
 
 describe('the sum of a CI run', () => {
-  const report = { success: true, numPassedTests: 3, numFailedTests: 0 }
+  const report = { success: true, numPassedTests: 3, numFailedTests: 0, testResults: [] }
 
   test('adds up all reports and failed steps', () => {
-    expect(sumReports([report, { success: false, numPassedTests: 1, numFailedTests: 2 }], 1)).toEqual({ passed: 4, failed: 3 })
+    expect(sumReports([report, { ...report, success: false, numPassedTests: 1, numFailedTests: 2 }], 1)).toEqual({ passed: 4, failed: 3 })
   })
 
   test('counts a run that failed without a failed test', () => {
     expect(sumReports([{ ...report, success: false }], 0)).toEqual({ passed: 3, failed: 1 })
+  })
+
+  test('names each failed test, and each file that did not load', () => {
+    const passed = { fullName: 'adds', status: 'passed', failureMessages: [] }
+    const failed = { fullName: 'divides', status: 'failed', failureMessages: ['Error: 1 is not 2\n    at sum.ts:1'] }
+    const testResults = [
+      { name: 'sum.test.ts', status: 'failed', message: '', assertionResults: [passed, failed] },
+      { name: 'gone.test.ts', status: 'failed', message: 'Error: no file\n', assertionResults: [] },
+      { name: 'good.test.ts', status: 'passed', message: '', assertionResults: [passed] },
+    ]
+    expect(failuresOf({ ...report, testResults })).toEqual(['sum.test.ts: divides: Error: 1 is not 2', 'gone.test.ts: Error: no file'])
   })
 })
 

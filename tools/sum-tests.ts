@@ -1,13 +1,20 @@
 /**
- * Prints the last line of .ci/run: `N passed, N failed`, summed over vitest's JSON reports. `node tools/sum-tests.ts <steps that failed
- * otherwise> <report.json>...`; fails if a test failed or no test passed.
+ * Prints the end of .ci/run: a line for each failed test and step, then the sum over vitest's JSON reports, `N passed, N failed`.
+ * `node tools/sum-tests.ts <folder of reports> [<step that failed otherwise>...]`; fails if a test failed or no test passed.
  */
-import { existsSync, readFileSync } from 'node:fs'
+import { globSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
 
-interface Report {
+export interface Report {
   success: boolean
   numPassedTests: number
   numFailedTests: number
+  testResults: {
+    name: string
+    status: string
+    message: string
+    assertionResults: { fullName: string; status: string; failureMessages: string[] | null }[]
+  }[]
 }
 
 /** An unsuccessful report without a failed test (a file that did not load) counts as one failure. */
@@ -21,10 +28,22 @@ export function sumReports(reports: readonly Report[], failedSteps: number): { p
   return { passed, failed }
 }
 
+/** A line for each failed test, and for each file that failed without one: `file: test: first line of its error`. */
+export function failuresOf(report: Report): string[] {
+  return report.testResults.flatMap(({ name, status, message, assertionResults }) => {
+    const failed = assertionResults.filter((test) => test.status === 'failed')
+    if (failed.length === 0 && status === 'failed') return [`${name}: ${firstLine(message)}`]
+    return failed.map(({ fullName, failureMessages }) => `${name}: ${fullName}: ${firstLine(failureMessages?.[0] ?? '')}`)
+  })
+}
+
+const firstLine = (text: string) => text.split('\n', 1)[0]?.slice(0, 300) ?? ''
+
 if (import.meta.main) {
-  const [failedSteps, ...paths] = process.argv.slice(2)
-  const reports = paths.filter((path) => existsSync(path)).map((path): Report => JSON.parse(readFileSync(path, 'utf8')))
-  const { passed, failed } = sumReports(reports, Number(failedSteps))
+  const [folder = '.', ...failedSteps] = process.argv.slice(2)
+  const reports = globSync(join(folder, '*.json')).map((path): Report => JSON.parse(readFileSync(path, 'utf8')))
+  for (const line of [...failedSteps, ...reports.flatMap(failuresOf)]) console.log(`failed: ${line}`)
+  const { passed, failed } = sumReports(reports, failedSteps.length)
   process.exitCode = failed === 0 && passed > 0 ? 0 : 1
   console.log(`${passed} passed, ${failed} failed`)
 }
