@@ -27,6 +27,7 @@ import { findReaderMarks } from '#tracking'
 import { keyIn } from './authorize.ts'
 import { resendSuppressionEndpoints } from './resend-suppressions.ts'
 import { resendWebhookEndpoints } from './resend-webhooks.ts'
+import { rescheduleMessage } from './v1/scheduled-emails.ts'
 import { messageTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -158,8 +159,9 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     name: 'resend.emails.update',
     summary: 'Reschedule a scheduled email',
     permission: 'emails:send',
-    async answer({ credential, params, body }, { accept }) {
-      const { id } = await accept.reschedule(params.id ?? '', callerOf(credential), readResendSchedule(body))
+    async answer({ credential, params, body, gone }, deps) {
+      const wanted = { emailId: params.id ?? '', scope: callerOf(credential), at: readResendSchedule(body), gone: gone() }
+      const { id } = await rescheduleMessage(wanted, deps)
       return { data: { object: 'email', id } }
     },
   },

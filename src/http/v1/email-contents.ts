@@ -60,6 +60,12 @@ export class EmailContents {
     })
   }
 
+  /** The result of `work`, which itself reads and rewrites the email's content: a large one waits for memory, as in `AnswerMemory`. */
+  async reserve<Result>({ tenantId, contentId }: HeldEmail, gone: AbortSignal | undefined, work: () => Promise<Result>): Promise<Result> {
+    const stored = await measureContent(this.#deps.db, { tenantId, contentId })
+    return this.#deps.answerMemory.use({ tenantId, octets: (stored?.jsonOctets ?? 0) * memoryFactor, gone }, work)
+  }
+
   /** As the recipient reads it, with tracking; undefined after its retention. The caller bounds the memory. */
   async readAsReceived(email: HeldEmail): Promise<Received | undefined> {
     const body = await findContentBody(this.#deps.db, email)
