@@ -88,14 +88,14 @@ test.skipIf(!hasSwaks)('swaks finds no form of address that is relayed', { timeo
   expect(await stored()).toBe(before)
 })
 
-test.skipIf(!hasAuthheaders)("the results of generated messages are those of Python's authheaders", { timeout: 60_000 }, async () => {
+test.skipIf(!hasAuthheaders)("the results of generated messages are those of Python's authheaders", { timeout: 180_000 }, async () => {
   const { samples, txt } = await authenticationSamples(200)
   const folder = await mkdtemp(join(tmpdir(), 'postrider-authheaders-'))
   try {
     const file = join(folder, 'samples.json')
     const given = samples.map(({ octets, client, greeting, sender }) => ({ client, greeting, sender, raw: octets.toString('base64') }))
     await writeFile(file, JSON.stringify({ txt: Object.fromEntries(txt), samples: given }))
-    const { stdout } = await run(python, ['test/peers/judge-mail.py', file], { timeout: 50_000, maxBuffer: 10_000_000 })
+    const { stdout } = await run(python, ['test/peers/judge-mail.py', file], { timeout: 150_000, maxBuffer: 10_000_000 })
     const judged = JSON.parse(stdout) as { spf: string; dkim: string[]; dmarc: string }[]
     for (const [nth, sample] of samples.entries()) {
       const signatures = signaturesOf(sample.octets, systemClock.nowMs())
@@ -109,7 +109,7 @@ test.skipIf(!hasAuthheaders)("the results of generated messages are those of Pyt
   }
 })
 
-test.skipIf(!hasAuthheaders)('dkimpy passes the ARC sets of copies, and Postrider continues its chain', { timeout: 60_000 }, async () => {
+test.skipIf(!hasAuthheaders)('dkimpy passes the ARC sets of copies, and Postrider continues its chain', { timeout: 180_000 }, async () => {
   const [own, other] = [await makeRsaKey(), await makeRsaKey()]
   const txt = new Map([
     ['pr-a._domainkey.peers.test', [dnsText('rsa', own.publicKey)]],
@@ -132,7 +132,7 @@ test.skipIf(!hasAuthheaders)('dkimpy passes the ARC sets of copies, and Postride
     const seal = { raw: plain.toString('base64'), key: other.privateKey }
     const records = Object.fromEntries([...txt].map(([name, [text]]) => [name, text]))
     await writeFile(file, JSON.stringify({ txt: records, verify: messages.map((one) => one.toString('base64')), seal }))
-    const { stdout } = await run(python, ['test/peers/judge-arc.py', file], { timeout: 50_000 })
+    const { stdout } = await run(python, ['test/peers/judge-arc.py', file], { timeout: 150_000 })
     const { statuses, sealed } = JSON.parse(stdout) as { statuses: string[]; sealed: string }
     return { statuses, sealed: Buffer.from(sealed, 'base64') }
   }
