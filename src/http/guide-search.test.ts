@@ -28,10 +28,14 @@ test('a page is shown with its first line that has a word, without marks', () =>
 test('a query of many words costs no more than one of six', () => {
   const text = `# Page\n\n${'a b c d e f g '.repeat(100_000)}\n`
   const large = openGuideSearch(new Map([['large.md', text]]), () => 'Page')
-  const before = process.cpuUsage()
-  for (let round = 0; round < 10; round++) large.find('a b c d e f g '.repeat(100))
-  const { user, system } = process.cpuUsage(before)
-  expect((user + system) / 10_000).toBeLessThan(50)
+  const cpuMs = () => {
+    const before = process.cpuUsage()
+    for (let round = 0; round < 10; round++) large.find('a b c d e f g '.repeat(100))
+    const { user, system } = process.cpuUsage(before)
+    return (user + system) / 10_000
+  }
+  // The least of three, because other tests use the processor too.
+  expect(Math.min(cpuMs(), cpuMs(), cpuMs())).toBeLessThan(50)
 })
 
 test('any query has an answer', () => {

@@ -60,11 +60,18 @@ test('data is read as the library reads it, however it is cut', async () => {
 
 test('a message of escaped dots costs no more than its octets', async () => {
   const packets = Array.from({ length: 360 }, () => '..\r\n'.repeat(362))
-  const stream = new StrictStream(1_000, () => {})
-  const before = process.cpuUsage()
-  const { content } = await heard(stream, [...packets, '.\r\n'])
-  const { user, system } = process.cpuUsage(before)
-  expect(content).toBe('.\r\n'.repeat(360 * 362))
-  // For 521 KB; the library's own parser took 400 ms.
-  expect((user + system) / 1000).toBeLessThan(200)
+  const cpuMs = async (stream: SMTPStream) => {
+    const before = process.cpuUsage()
+    const { content } = await heard(stream, [...packets, '.\r\n'])
+    const { user, system } = process.cpuUsage(before)
+    expect(content).toBe('.\r\n'.repeat(360 * 362))
+    return (user + system) / 1000
+  }
+  let [ours, library] = [Infinity, Infinity]
+  for (let run = 0; run < 3; run++) {
+    ours = Math.min(ours, await cpuMs(new StrictStream(1_000, () => {})))
+    library = Math.min(library, await cpuMs(new SMTPStream()))
+  }
+  // The library's own parser, which took 400 ms for 521 KB, is the measure, because machines are not equally fast.
+  expect(ours).toBeLessThan(library / 2)
 }, 30_000)
