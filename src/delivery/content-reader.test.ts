@@ -1,5 +1,5 @@
 /** Reading on the thread and reading at once, compared. */
-import { createPrivateKey } from 'node:crypto'
+import { createHash, createPrivateKey } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { openIds, openSecrets, systemClock, systemRandom } from '#base'
@@ -75,21 +75,29 @@ const content: fc.Arbitrary<Content> = fc.record(
   { requiredKeys: ['message', 'messageId', 'acceptedAtMs', 'returnPathDomain', 'signing'] },
 )
 
+/** Octets become their length and digest: to compare them, `toEqual` makes a string for each of up to a million. */
+function digested(value: unknown): unknown {
+  if (value instanceof Uint8Array) return { length: value.length, sha256: createHash('sha256').update(value).digest('hex') }
+  if (Array.isArray(value)) return value.map(digested)
+  if (typeof value !== 'object' || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, one]) => [name, digested(one)]))
+}
+
 test('a content has the same parts on the thread as when it is read at once', async () => {
   await fc.assert(
     fc.asyncProperty(content, async (one) => {
       const body = encodeContent(one)
       const shown = await onThread.read(body, recipient, everyPart)
-      expect(shown).toEqual(await atOnce.read(body, recipient, everyPart))
+      expect(digested(shown)).toEqual(digested(await atOnce.read(body, recipient, everyPart)))
       for (const { content: octets } of shown.attachments ?? []) expect(Buffer.isBuffer(octets)).toBe(true)
       expect(shown.raw?.toString('latin1')).toContain(one.message.kind === 'raw' ? 'From: shop@house.test' : 'Subject:')
       expect(await onThread.readAsReceived(body, recipient)).toEqual(await atOnce.readAsReceived(body, recipient))
       for (const form of [undefined, 'sevenBit'] as const)
-        expect(await onThread.readToSend(body, recipient, form)).toEqual(await atOnce.readToSend(body, recipient, form))
+        expect(digested(await onThread.readToSend(body, recipient, form))).toEqual(digested(await atOnce.readToSend(body, recipient, form)))
     }),
     { numRuns: 40 },
   )
-}, 60_000)
+}, 120_000)
 
 test('only the wanted parts are there', async () => {
   const [one] = fc.sample(content, 1)

@@ -92,7 +92,7 @@ describe('the numbers', () => {
     expect(await as('landlord', 'GET', `/over-time?tenantId=${service.tenantId}`)).toMatchObject({ status: 403 })
     expect((await as('viewer', 'GET', '/health')).data).toMatchObject({ shardsUnowned: 0, restoreWaiting: false })
     expect((await as('landlord', 'GET', '/health')).status).toBe(403)
-  })
+  }, 60_000)
 })
 
 test('a late bounce of test mail is none of live mail', async () => {
@@ -102,7 +102,7 @@ test('a late bounce of test mail is none of live mail', async () => {
   const wanted = expect.objectContaining({ recipientDomain: 'simulator.test', bounced: 1 })
   await vi.waitFor(async () => expect(await failing('test=true')).toContainEqual(wanted), { timeout: 10_000, interval: 100 })
   expect((await failing('test=false')).map(({ recipientDomain }) => recipientDomain)).not.toContain('simulator.test')
-})
+}, 60_000)
 
 describe('an email', () => {
   test('shows its conversation, the request that sent it, and the bodies of its webhooks, to every member who may read it', async () => {
@@ -156,7 +156,7 @@ describe('an email', () => {
     ])
     expect((await as('landlord', 'GET', `/emails/${id}/more`)).status).toBe(404)
     await as('admin', 'POST', `/emails/${id}/cancel`, {})
-  })
+  }, 60_000)
 })
 
 test('an email says whether delivery holds mail for exactly its address, by either list', async () => {
@@ -238,7 +238,7 @@ describe('the queue', () => {
     ])
       expect(acts).toContain(action)
     expect(audit.find(({ action }) => action === 'queue.pause')?.data).toMatchObject({ destination: 'far.test' })
-  })
+  }, 60_000)
 })
 
 describe('a long queue', () => {
@@ -274,7 +274,7 @@ describe('a long queue', () => {
     expect((await as('owner', 'POST', '/queue/flush', { tenantId: 'none' })).status).toBe(404)
     expect((await as('owner', 'POST', '/queue/flush', { tenantId, destination: 'many1.test' })).data).toEqual({ emails: 0 })
     expect((await as('owner', 'POST', '/queue/flush', { tenantId })).data).toEqual({ emails: 1 })
-  })
+  }, 60_000)
 })
 
 test('a release or a cancellation that changes nothing is refused and is not an audit entry', async () => {
@@ -286,4 +286,4 @@ test('a release or a cancellation that changes nothing is refused and is not an 
     const { entries } = await listAudit(service.db, { tenantId: null, action: `emails.${path}` }, { number: 1, size: 10 })
     expect(entries.filter(({ data }) => data.emailId === id)).toEqual([])
   }
-})
+}, 60_000)

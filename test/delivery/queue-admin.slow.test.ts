@@ -36,12 +36,10 @@ async function firstThat(blockedBy: string, send: () => Promise<string>): Promis
   let id = ''
   const sentOrKept = async () => {
     id = await send()
-    await expect
-      .poll(async () => (await details(id)).status === 'sent' || (await details(id)).explanation.blockedBy, { timeout: 5000 })
-      .toBeTruthy()
+    await expect.poll(async () => (await details(id)).status === 'sent' || (await details(id)).explanation.blockedBy).toBeTruthy()
     return (await details(id)).explanation.blockedBy
   }
-  await expect.poll(sentOrKept, { timeout: 10_000, interval: 100 }).toBe(blockedBy)
+  await expect.poll(sentOrKept, { timeout: 30_000, interval: 100 }).toBe(blockedBy)
   return id
 }
 
@@ -116,7 +114,7 @@ describe('a paused sending domain', () => {
     await becomes(id, 'held')
     await resumePaused(service.db, place, nowMs())
     await becomes(id, 'sent')
-  })
+  }, 60_000)
 
   test('is no longer paused once it is deleted, so that it can be added again', async () => {
     const { tenantId, domain, key } = await tenantOf('deleted-domain')
@@ -194,7 +192,7 @@ test.each([
   await db.transaction(async (tx) => {
     await tx.run(sql`update spool set state = 'sending' where email_id = '00001'`)
     acting = act(db)
-    await expect.poll(() => db.rows(waitingForLocks), { timeout: 5000, interval: 10 }).toHaveLength(1)
+    await expect.poll(() => db.rows(waitingForLocks), { interval: 10 }).toHaveLength(1)
   })
   expect(await acting).toBe(1199)
 })

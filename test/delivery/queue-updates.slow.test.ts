@@ -136,7 +136,7 @@ test('a long queue is followed a part at a time, so that other chores have their
   expect(await db.rows(sql`select state, count(*)::integer as emails from spool group by state`)).toEqual([
     { state: 'ready', emails: 45_000 },
   ])
-})
+}, 60_000)
 
 test('so is a long queue of a sending domain’s tenant, each part from where the last one ended', async () => {
   await using database = await testDatabase()
@@ -154,7 +154,7 @@ test('so is a long queue of a sending domain’s tenant, each part from where th
     expect((await db.first(stateOf, [last]))?.state).toBe(state)
   }
   expect(await oldestQueueUpdate(db, testTimeMs)).toBeUndefined()
-})
+}, 60_000)
 
 test('the change of another tenant does not wait until a long queue has followed its own', async () => {
   await using database = await testDatabase()
@@ -167,7 +167,7 @@ test('the change of another tenant does not wait until a long queue has followed
   const stillWaiting = sql<{ tenantId: string; emails: number }>`
     select tenant_id as "tenantId", count(*)::integer as emails from spool where state <> 'ready' group by tenant_id`
   expect(await db.rows(stillWaiting)).toEqual([{ tenantId: 'large', emails: 25_000 }])
-})
+}, 60_000)
 
 describe('mail that was recorded as held after its pause had ended', () => {
   test('is released, and the mail of tenants and domains that are still paused is not', async () => {

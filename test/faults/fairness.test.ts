@@ -14,7 +14,7 @@ const limitMs = 1000
 
 /** Tolerated difference between two measurements on a machine that runs other tests too. */
 const noiseMs = 100
-const messages = 20
+const messages = 60
 
 const unlimited = { POSTRIDER_RATE_LIMIT: 'unlimited', POSTRIDER_SEND_LIMIT: 'unlimited' }
 
@@ -56,11 +56,15 @@ describe('a tenant with a long queue', () => {
     const { id: other } = (await service.command('tenant', 'create', '--name', 'Other')) as { id: string }
     await service.command('domain', 'add', 'few.example.com', '--tenant', other, '--trust')
     const { key } = (await service.command('key', 'create', '--type', 'live', '--tenant', other)) as { key: string }
+    const toArrive = (to: string) => timeToArrive(service, peer, 'b@few.example.com', `${to}@one.example`, key)
+    // The first one wakes the processes; the second one shows how long the work alone takes on this machine.
+    await toArrive('waking')
+    const aloneMs = await toArrive('alone')
     await queue(service, 'a@many.example.com', backlog, (index) => `n${index}@one.example`)
-    const tookMs = await timeToArrive(service, peer, 'b@few.example.com', 'single@one.example', key)
+    const tookMs = await toArrive('single')
     expect(peer.messages.length).toBeLessThan(backlog)
-    console.log(`fairness: ${Math.round(tookMs)} ms behind ${backlog} emails of another tenant`)
-    expect(tookMs).toBeLessThan(limitMs)
+    console.log(`fairness: ${Math.round(tookMs)} ms behind ${backlog} emails of another tenant, ${Math.round(aloneMs)} ms without them`)
+    expect(tookMs - aloneMs).toBeLessThan(limitMs)
   }, 120_000)
 })
 
@@ -128,5 +132,5 @@ describe('a destination that hangs at the banner and one that tarpits', () => {
       `fairness: half of ${messages} messages arrived within ${Math.round(alone)} ms alone, ${Math.round(beside)} ms beside the two`,
     )
     expect(beside).toBeLessThan(alone * 1.5 + noiseMs)
-  }, 60_000)
+  }, 180_000)
 })

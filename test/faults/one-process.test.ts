@@ -107,16 +107,22 @@ test('mail by SMTP is accepted and delivered', async () => {
   })
 })
 
-test('an email is attempted within a second of its acceptance after an idle time', async () => {
+test('an email is attempted within a second of its acceptance after an idle time', { timeout: 60_000 }, async () => {
+  const msToArrive = async (key: string) => {
+    const beganMs = performance.now()
+    await send(key)
+    await vi.waitUntil(() => peer.messages.some(({ recipients }) => recipients.includes(`${key}@one.example`)), {
+      timeout: 15_000,
+      interval: 5,
+    })
+    return performance.now() - beganMs
+  }
+  // The first one wakes the process; the second one shows how long the work alone takes on this machine.
+  await msToArrive('waking')
+  const awakeMs = await msToArrive('awake')
   // Longer than a process stays awake.
   await new Promise((resolve) => setTimeout(resolve, 3500))
-  const beganMs = performance.now()
-  await send('after-idle')
-  await vi.waitUntil(() => peer.messages.some(({ recipients }) => recipients.includes('after-idle@one.example')), {
-    timeout: 15_000,
-    interval: 5,
-  })
-  expect(performance.now() - beganMs).toBeLessThan(1500)
+  expect((await msToArrive('after-idle')) - awakeMs).toBeLessThan(1500)
 })
 
 test('it ends in order', async () => {

@@ -400,21 +400,24 @@ test('an audit entry has no address of a suppression', async () => {
   expect(JSON.stringify(entries)).not.toContain('ann@one.example')
 })
 
+/** As an import writes them. */
+const addBounces = sql`
+  insert into suppressions (tenant_id, address, reason, source, created_at)
+  select $1, 'a' || nth || '@one.example', 'bounce', 'automatic', 'epoch'::timestamptz
+  from generate_series(1, 50000) as nth`
+
 test('a removal of many addresses that is not complete has an audit entry', async () => {
-  const bounces = Array.from({ length: 50_000 }, (_, nth) => ({ address: `a${nth}@one.example`, createdAt: new Date(0) }))
   for (const [vendor, clear] of [
     ['mailgun', (key: string) => mailgunCall('/v3/simulator.test/bounces', key, { method: 'DELETE' })],
     ['sendgrid', (key: string) => resend('/v3/suppression/bounces', key, { method: 'DELETE', body: { delete_all: true } })],
   ] as const) {
     const tenantId = await service.makeTenant(`many ${vendor}`)
     const key = await service.makeKey({ tenantId })
-    const entries = bounces.map((one) => ({ ...one, reason: 'bounce' as const, source: 'automatic' as const, keepUntil: null }))
-    for (let start = 0; start < entries.length; start += 5000)
-      await importSuppressions(service.db, tenantId, entries.slice(start, start + 5000))
+    await service.db.run(addBounces, [tenantId])
     expect((await clear(key)).status).toBe(400)
     expect((await auditOf(tenantId)).map(({ action }) => action)).toEqual([`${vendor}.bounces.clear`])
   }
-}, 60_000)
+}, 120_000)
 
 test("a webhook of Mailgun's that was disabled gets only the event of the new one", async () => {
   const tenantId = await service.makeTenant('revived')

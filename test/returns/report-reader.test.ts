@@ -42,7 +42,8 @@ describe('the thread that reads reports', () => {
   })
 
   test('does not keep other callers waiting: this one answers within 100 ms while the worst reports are read', async () => {
-    const reader = openReader(deps)
+    // All are queued at once, and a busy machine reads them slowly. Only the delay of this thread counts here.
+    const reader = openReader(deps, { readMs: 30_000, waitMs: 60_000 })
     await reader.read(bounce(), { atMs, network: 'x' })
     const worst = [
       ...Object.values(worstReports).map((make) => make(2 * mebibyte)),
@@ -56,7 +57,7 @@ describe('the thread that reads reports', () => {
     expect(new Set(kinds)).toEqual(new Set(['other', 'bounce', 'complaint']))
     expect(delay.percentile(99) / 1e6).toBeLessThan(100)
     reader.stop()
-  }, 60_000)
+  }, 120_000)
 
   test('a report that is not read in time is put off, and the next one is read by another thread', async () => {
     let isLate = false
