@@ -17,13 +17,13 @@ export interface Report {
   }[]
 }
 
-/** An unsuccessful report without a failed test (a file that did not load) counts as one failure. */
+/** A file that did not load counts as one failure, and so does an unsuccessful report that names none. */
 export function sumReports(reports: readonly Report[], failedSteps: number): { passed: number; failed: number } {
   let passed = 0
   let failed = failedSteps
   for (const report of reports) {
     passed += report.numPassedTests
-    failed += report.success ? report.numFailedTests : Math.max(1, report.numFailedTests)
+    failed += Math.max(failuresOf(report).length, report.numFailedTests, report.success ? 0 : 1)
   }
   return { passed, failed }
 }
@@ -41,7 +41,13 @@ const firstLine = (text: string) => text.split('\n', 1)[0]?.slice(0, 300) ?? ''
 
 if (import.meta.main) {
   const [folder = '.', ...failedSteps] = process.argv.slice(2)
-  const reports = globSync(join(folder, '*.json')).map((path): Report => JSON.parse(readFileSync(path, 'utf8')))
+  const reports: Report[] = []
+  for (const path of globSync(join(folder, '*.json')))
+    try {
+      reports.push(JSON.parse(readFileSync(path, 'utf8')))
+    } catch {
+      failedSteps.push(`${path} is not complete`)
+    }
   for (const line of [...failedSteps, ...reports.flatMap(failuresOf)]) console.log(`failed: ${line}`)
   const { passed, failed } = sumReports(reports, failedSteps.length)
   process.exitCode = failed === 0 && passed > 0 ? 0 : 1

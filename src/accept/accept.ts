@@ -21,7 +21,7 @@ import { type IdempotencyStore, openIdempotencyStore } from './idempotency.ts'
 import { type RetriedEmail, retry } from './manual-retry.ts'
 import { type Forwarder, openForwarding } from './postmaster-forward.ts'
 import { checkRaw } from './raw-submission.ts'
-import { cancelScheduled, reschedule, type ScheduledMessage } from './scheduled-emails.ts'
+import { cancelScheduled, reschedule, type ScheduledMessage, type WithMemory } from './scheduled-emails.ts'
 import type { ScheduledTime } from './scheduled-time.ts'
 import type {
   AcceptedBatch,
@@ -43,7 +43,7 @@ export { markEveryMs, openMarking } from './elapsed-time.ts'
 export { deleteExpiredKeys, deleteResponsesWith } from './idempotency.ts'
 export { type AcceptMoved, type MovedMessage, openMoved } from './moved-message.ts'
 export { openOwnMail } from './own-mail.ts'
-export type { ScheduledMessage } from './scheduled-emails.ts'
+export type { ScheduledMessage, WithMemory } from './scheduled-emails.ts'
 export { maxAheadMs, parseScheduledTime, type ScheduledTime } from './scheduled-time.ts'
 export type {
   AcceptedBatch,
@@ -104,7 +104,7 @@ export interface Accept extends Forwarder {
    */
   cancel(emailId: string, scope: MailScope): Promise<ScheduledMessage>
   /** Gives the scheduled message of an email another time, for all its recipients. Refuses as `cancel`, and a wrong time. */
-  reschedule(emailId: string, scope: MailScope, at: ScheduledTime): Promise<ScheduledMessage>
+  reschedule(emailId: string, scope: MailScope, at: ScheduledTime, withMemory: WithMemory): Promise<ScheduledMessage>
   /** The send-limit figures, for responses to refused requests. */
   sendLimitUsage(test: boolean): Promise<SendLimitUsage>
 }
@@ -157,7 +157,7 @@ export function openAccept(deps: AcceptDeps): Accept {
     ...openForwarding({ ...deps, codec }),
     sendLimitUsage: (test) => responder.sendLimitUsage(test),
     cancel: (emailId, scope) => cancelScheduled(emailId, scope, { db, nowMs: clock.nowMs() }),
-    reschedule: (emailId, scope, at) => reschedule(emailId, scope, at, { db, codec, nowMs: clock.nowMs() }),
+    reschedule: (emailId, scope, at, withMemory) => reschedule(emailId, scope, at, { db, codec, nowMs: clock.nowMs(), withMemory }),
     retry: (emailId, scope) => retry(emailId, scope, { db, tenants, nowMs: clock.nowMs() }),
 
     async send(tenantId, given, caller, renderer) {

@@ -23,6 +23,9 @@ export interface ScheduledMessage {
   emails: readonly { id: string; recipient: string }[]
 }
 
+/** The result of `work`, which needs memory for reading a content and storing it again. It may wait before it begins. */
+export type WithMemory = <Result>(email: Pick<Email, 'tenantId' | 'contentId'>, work: () => Promise<Result>) => Promise<Result>
+
 type MessageEmails = readonly [ScheduledEmail, ...ScheduledEmail[]]
 type ScheduledEmail = Email & { scheduledAt: Date }
 
@@ -98,25 +101,27 @@ export async function reschedule(
   emailId: string,
   scope: MailScope,
   given: ScheduledTime,
-  { db, codec, nowMs }: { db: Db; codec: ContentCodec; nowMs: number },
+  { db, codec, nowMs, withMemory }: { db: Db; codec: ContentCodec; nowMs: number; withMemory: WithMemory },
 ): Promise<ScheduledMessage> {
   const wish = checkScheduledTime(given) as ScheduledWish
   const found = await messageOf(db, emailId, scope)
   const [first] = found
   const clockOffsetMs = first.test ? await getTestClockOffsetMs(db, first.tenantId) : 0
   const atMs = resolveScheduledTime(wish, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
-  const body = await findContentBody(db, first)
-  if (!body) throw refusalOf(found)
-  // The Date field and the signatures have the time at which the message leaves.
-  const content = { ...(await codec.decode(body, first.tenantId)), acceptedAtMs: atMs }
-  const rewritten = await codec.encode(content, { tenantId: first.tenantId, sizeOctets: sizeOf(content.message) })
   const scheduledAt = new Date(atMs)
-  return db.transaction(async (tx) => {
-    const locked = await lockUnsent(tx, first.tenantId, idsOf(found))
-    if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, scope))
-    if (locked.some((one) => one.isHeld)) throw notScheduled('is held')
-    await scheduleLocked(tx, first.tenantId, idsOf(found), new Date(atMs - clockOffsetMs))
-    await setSchedule(tx, found, scheduledAt, rewritten)
-    return shown(found, { scheduledAt })
+  return withMemory(first, async () => {
+    const body = await findContentBody(db, first)
+    if (!body) throw refusalOf(found)
+    // The Date field and the signatures have the time at which the message leaves.
+    const content = { ...(await codec.decode(body, first.tenantId)), acceptedAtMs: atMs }
+    const rewritten = await codec.encode(content, { tenantId: first.tenantId, sizeOctets: sizeOf(content.message) })
+    return db.transaction(async (tx) => {
+      const locked = await lockUnsent(tx, first.tenantId, idsOf(found))
+      if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, scope))
+      if (locked.some((one) => one.isHeld)) throw notScheduled('is held')
+      await scheduleLocked(tx, first.tenantId, idsOf(found), new Date(atMs - clockOffsetMs))
+      await setSchedule(tx, found, scheduledAt, rewritten)
+      return shown(found, { scheduledAt })
+    })
   })
 }

@@ -25,11 +25,11 @@ import type { Streams } from './streaming-responses.ts'
 import { type StsPolicyDeps, serveStsPolicy } from './sts-policy.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
 import { serveTrackingEndpoints, type TrackingEndpointDeps } from './tracking-endpoints.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import { type ApiDeps, type Endpoint, usualBodyLimit } from './v1/define-endpoint.ts'
 import { fastifyPath, pathsOf, routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { failure, jsonType } from './v1/response-envelope.ts'
-import { endOf } from './v1/tenant-turns.ts'
 import { serveVendor, vendorUrl } from './vendor-api.ts'
 import { type VendorSettings, vendorApis } from './vendor-apis.ts'
 
@@ -91,7 +91,7 @@ export async function buildApp(deps: AppDeps): Promise<FastifyInstance> {
   /** Sockets whose last request was answered before its body had fully arrived. */
   const answeredEarly = new WeakSet<object>()
   const app = createServer(deps, isTrusted, answeredEarly)
-  guardConnections(app, { bounds, clock, isTrusted })
+  guardConnections(app, bounds, isTrusted)
   declareRequestFields(app)
   app.removeAllContentTypeParsers()
   const bodies = openBodyReader({ clock, weigh: (request, octets) => weighBody(request, octets, deps) })
@@ -239,7 +239,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
         fingerprint: request.fingerprint,
-        gone: () => endOf(reply.raw),
+        ...connectionOf(reply.raw),
       }
       const respond = async () => {
         const done = await endpoint.respond(call, deps)

@@ -1,7 +1,7 @@
 /** Bounds connections: their number, in total and by client network, and how long each may stay open. */
 import type { Server, Socket } from 'node:net'
 import type { FastifyInstance } from 'fastify'
-import { type Clock, NetworkConnections } from '#base'
+import { NetworkConnections } from '#base'
 
 /** Limits for one connection. */
 export interface HttpLimits {
@@ -9,8 +9,6 @@ export interface HttpLimits {
   requestMs: number
   /** Time without traffic in either direction, in milliseconds. */
   idleMs: number
-  /** For reading a large answer, and a millisecond more for each 512 octets of it. */
-  answerMs: number
   connections: number
   /** Connections from one IPv4 address or IPv6 /64; four times as many from an IPv6 /48; trusted proxies are exempt. */
   connectionsPerAddress: number
@@ -20,36 +18,13 @@ export const defaultHttpLimits: HttpLimits = {
   headersMs: 10_000,
   requestMs: 60_000,
   idleMs: 120_000,
-  answerMs: 60_000,
   connections: 20_000,
   connectionsPerAddress: 1000,
 }
 
-/** Smaller answers take little memory, and most of them fit into the socket's buffers. */
-const largeOctets = 262_144
-const answerOctetsPerMs = 512
-
-export interface ConnectionGuard {
-  bounds: HttpLimits
-  clock: Clock
-  isTrusted: (address: string) => boolean
-}
-
 /** Limits connections, and accepts every `Expect`. */
-export function guardConnections(app: FastifyInstance, { bounds, clock, isTrusted }: ConnectionGuard): void {
-  const { server } = app
+export function guardConnections({ server }: FastifyInstance, bounds: HttpLimits, isTrusted: (address: string) => boolean): void {
   limitConnections(server, bounds, isTrusted)
-  // A client that reads slowly would otherwise keep the memory of its answer, for which other tenants wait.
-  app.addHook('onSend', (_, reply, payload, done) => {
-    if (Buffer.isBuffer(payload) && payload.length > largeOctets) {
-      const withinMs = bounds.answerMs + payload.length / answerOctetsPerMs
-      reply.raw.once(
-        'close',
-        clock.after(withinMs, () => reply.raw.destroy()),
-      )
-    }
-    done(null, payload)
-  })
   // Node would answer 417, which is not in the contract's set of statuses. RFC 9110 section 10.1.1 allows ignoring the expectation.
   server.on('checkExpectation', (request, response) => server.emit('request', request, response))
 }

@@ -9,11 +9,11 @@ import { checkMessage } from '#message-checks'
 import { type DashboardContext, maxBodyOctets } from './dashboard-context.ts'
 import type { EmailFindingsResponse, EmailLinksResponse } from './dashboard-responses.ts'
 import { refuseBeyondRole, type SignedInMember } from './dashboard-session.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import { senderFactsOf } from './v1/check-email.ts'
 import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
-import { endOf } from './v1/tenant-turns.ts'
 
 export interface EmailChecksDeps extends ApiDeps {
   rateLimiter: RateLimiter
@@ -46,7 +46,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
-        gone: () => endOf(reply.raw),
+        ...connectionOf(reply.raw),
       },
       deps,
     )

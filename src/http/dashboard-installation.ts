@@ -5,12 +5,12 @@ import type { CheckResult } from '#doctor'
 import { listAudit } from '#members'
 import type { DashboardContext, DashboardDeps } from './dashboard-context.ts'
 import type { BeforeJson, DoctorResponse, InstallationResponse, ShownAuditEntry } from './dashboard-responses.ts'
+import { endOf } from './v1/caller-connection.ts'
 import { pageFields, readInstant } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType, page } from './v1/response-envelope.ts'
 import { searchTurns } from './v1/search-turns.ts'
-import { endOf } from './v1/tenant-turns.ts'
 
 /** The doctor stops after 30 s; the DNS lookups for its targets come before. */
 const examineWithinMs = 33_000

@@ -36,10 +36,10 @@ import { serveTemplatePreview } from './dashboard-templates.ts'
 import { serveSecondFactor } from './dashboard-two-factor.ts'
 import { serveUse } from './dashboard-use.ts'
 import { previewDocument, previewHeaders } from './email-preview.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import { refuseHiddenContent } from './v1/content-access.ts'
 import type { ApiDeps } from './v1/define-endpoint.ts'
 import { retrieveEmail } from './v1/email-details.ts'
-import { endOf } from './v1/tenant-turns.ts'
 
 /** null: the organisation. */
 const OneTenant = Type.Optional(Type.Unsafe<string | null>({ type: ['string', 'null'], maxLength: 64 }))
@@ -238,7 +238,7 @@ function servePreview(api: FastifyInstance, { requireMember }: DashboardContext,
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
-        gone: () => endOf(reply.raw),
+        ...connectionOf(reply.raw),
       },
       deps,
     )

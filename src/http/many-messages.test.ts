@@ -4,7 +4,8 @@ import { describe, expect, test } from 'vitest'
 import type { Submission } from '#accept'
 import type { Credential } from '#credentials'
 import { inTurns, whenRoom } from './many-messages.ts'
-import { endOf, openTenantTurns } from './v1/tenant-turns.ts'
+import { endOf } from './v1/caller-connection.ts'
+import { openTenantTurns } from './v1/tenant-turns.ts'
 
 /** Work that ends when the test ends it. */
 function openWork() {
@@ -96,6 +97,13 @@ describe('turns', () => {
     await expect(turns.run(taker, () => Promise.reject(new Error('no')))).rejects.toThrow('no')
     expect(await turns.run(taker, () => Promise.resolve('yes'))).toBe('yes')
   })
+})
+
+test('the end of a response is that of its connection, even if it never had the socket', () => {
+  const socket = new Socket()
+  const gone = endOf(new ServerResponse(new IncomingMessage(socket)))
+  socket.emit('close')
+  expect(gone.aborted).toBe(true)
 })
 
 test('the end of a response is its close, before or after', () => {

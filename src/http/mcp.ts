@@ -10,11 +10,11 @@ import { type Admission, type AuthorizeDeps, authorize, keyIn, tenantScope } fro
 import type { DashboardDeps } from './dashboard-context.ts'
 import type { Readiness } from './readiness.ts'
 import { toRefusal } from './to-refusal.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import type { ApiDeps, Endpoint } from './v1/define-endpoint.ts'
 import { routes } from './v1/endpoints.ts'
 import { within } from './v1/response-deadline.ts'
 import { searchTurns } from './v1/search-turns.ts'
-import { endOf } from './v1/tenant-turns.ts'
 import { compileSchema, refusalOf } from './v1/validate.ts'
 
 export interface McpDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'>, Omit<DashboardDeps, 'config'> {
@@ -169,9 +169,10 @@ async function sendAnswer(reply: FastifyReply, answered: Response): Promise<Fast
 
 function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, rate }: Admission, deps: McpDeps): AgentCaller {
   const { id: requestId, ip: ipAddress, headers } = request
+  const connection = connectionOf(reply.raw)
   let ended: AbortSignal | undefined
   const gone = () => {
-    ended ??= endOf(reply.raw)
+    ended ??= connection.gone()
     return ended
   }
   return {
@@ -201,6 +202,7 @@ function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, ra
           idempotencyKey: undefined,
           accept: undefined,
           lastEventId: undefined,
+          ...connection,
           gone,
         },
         deps,

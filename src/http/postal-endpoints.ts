@@ -24,6 +24,7 @@ import {
   successEnvelope,
 } from '#postal'
 import { listHits } from '#tracking'
+import type { CallerConnection } from './v1/caller-connection.ts'
 import { callerOf } from './v1/send-emails.ts'
 import { keepingRenderer, type VendorApi, type VendorCall, type VendorDeps, type VendorEndpoint } from './vendor-api.ts'
 
@@ -96,7 +97,7 @@ const endpoints: readonly VendorEndpoint[] = [
       const { wanted, expansions } = readMessageCall(parameters)
       const email = await findNumberedEmail(deps.db, wanted, call.credential.tenantId)
       if (!email) throw messageNotFound(parameters.id)
-      return { data: await messageToPostal(await factsOf(email, expansions, deps, call.gone()), expansions) }
+      return { data: await messageToPostal(await factsOf(email, expansions, deps, call), expansions) }
     },
   },
   {
@@ -133,12 +134,12 @@ async function factsOf(
   email: Email & { number: number },
   expansions: MessageCall['expansions'],
   { db, contents }: VendorDeps,
-  gone: AbortSignal,
+  connection: CallerConnection,
 ): Promise<MessageFacts> {
   const wanted = new Set([...expansions].flatMap((one) => partsOf[one] ?? []))
   const [attempts, content, activity] = await Promise.all([
     expansions.has('status') ? lastAttempts(db, [{ tenantId: email.tenantId, emailId: email.id }]) : undefined,
-    wanted.size > 0 ? contents.use(email, gone, (held) => held.read(wanted)) : undefined,
+    wanted.size > 0 ? contents.use(email, connection, (held) => held.read(wanted)) : undefined,
     expansions.has('activity_entries') ? listHits(db, email) : undefined,
   ])
   return {

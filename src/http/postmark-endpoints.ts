@@ -36,6 +36,7 @@ import { suppressed } from '#suppressions'
 import { findHits } from '#tracking'
 import { addressIn, recipientEndpoints } from './postmark-recipients.ts'
 import { postmarkWebhookEndpoints } from './postmark-webhooks.ts'
+import type { CallerConnection } from './v1/caller-connection.ts'
 import { messageTurns, searchTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -178,10 +179,10 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get a message with its events',
     large: true,
     permission: 'emails:read',
-    async answer({ params, credential: { tenantId }, gone }, deps) {
-      const signal = gone()
-      const facts = await messageTurns.run({ tenantId, gone: signal }, () => readFacts(params.id ?? '', tenantId, deps))
-      return { data: postmarkDetails({ ...facts, ...(await contentOf(facts.emails[0], deps, signal)) }) }
+    async answer(call, deps) {
+      const { tenantId } = call.credential
+      const facts = await messageTurns.run({ tenantId, gone: call.gone() }, () => readFacts(call.params.id ?? '', tenantId, deps))
+      return { data: postmarkDetails({ ...facts, ...(await contentOf(facts.emails[0], deps, call)) }) }
     },
   },
   {
@@ -191,10 +192,10 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get a message as sent',
     large: true,
     permission: 'emails:read',
-    async answer({ params, credential, gone }, deps) {
-      const [first] = await listEmailsOfMessage(deps.db, params.id ?? '', credential.tenantId)
+    async answer(call, deps) {
+      const [first] = await listEmailsOfMessage(deps.db, call.params.id ?? '', call.credential.tenantId)
       if (!first) throw noSuchMessage()
-      return { data: { Body: (await contentOf(first, deps, gone())).raw ?? '' } }
+      return { data: { Body: (await contentOf(first, deps, call)).raw ?? '' } }
     },
   },
 ]
@@ -211,8 +212,8 @@ async function readFacts(id: string, tenantId: string | null, { db }: VendorDeps
   return { emails, attempts, trackingEvents }
 }
 
-async function contentOf(email: Email, { contents }: VendorDeps, gone: AbortSignal) {
-  const read = await contents.use(email, gone, async (held) => {
+async function contentOf(email: Email, { contents }: VendorDeps, connection: CallerConnection) {
+  const read = await contents.use(email, connection, async (held) => {
     const { message, tracking } = await held.decode()
     return { content: message.kind === 'parts' ? message : undefined, tracking, ...(await held.read(new Set(['raw']))) }
   })

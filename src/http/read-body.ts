@@ -14,6 +14,7 @@ import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
 import { type BodyMemory, ClientLeft, claimedBy, openBodyMemory } from './v1/body-memory.ts'
+import { endOf } from './v1/caller-connection.ts'
 import type { Endpoint } from './v1/define-endpoint.ts'
 import { coveredPath } from './v1/request-fingerprint.ts'
 
@@ -22,6 +23,8 @@ export const smallOctets = 262_144
 const mebibyte = 1_048_576
 /** The worst body takes one or two seconds; a loaded machine takes longer. */
 const readWithinMs = 20_000
+/** A request arrives and is answered in half of this, unless its answer waits behind an endless one on the same connection. */
+const maxHeldMs = 180_000
 /** A thread that has parsed large bodies keeps much memory, and a new one starts in a tenth of a second. */
 const idleMs = 10_000
 
@@ -85,7 +88,7 @@ export function openBodyReader({ clock, weigh }: BodyDeps): BodyReader {
       const octets = await collect(payload, {
         announced,
         limit: request.routeOptions.bodyLimit,
-        reserve: (size) => reserveUntilAnswered(size, request, memory),
+        reserve: (size) => reserveUntilAnswered(size, request, { clock, memory }),
       })
       await request.checkBody?.(octets)
       if (announced === undefined && octets.length > smallOctets) await weigh(request, octets.length)
@@ -232,13 +235,21 @@ const tookTooLong = () =>
   })
 
 /** Reserves memory until the request is answered or its connection ends, and its body is no longer being read. */
-async function reserveUntilAnswered(octets: number, request: FastifyRequest, memory: BodyMemory): Promise<void> {
-  const gone = new AbortController()
-  request.response?.once('close', () => gone.abort())
-  const release = await memory.reserve(whoseOf(request), octets, gone.signal)
-  const releaseLater = () => void Promise.allSettled([request.beingRead]).then(release)
-  if (gone.signal.aborted) releaseLater()
-  else gone.signal.addEventListener('abort', releaseLater, { once: true })
+async function reserveUntilAnswered(octets: number, request: FastifyRequest, { clock, memory }: MemoryDeps): Promise<void> {
+  const gone = request.response ? endOf(request.response) : new AbortController().signal
+  const release = await memory.reserve(whoseOf(request), octets, gone)
+  const cancel = clock.after(maxHeldMs, () => request.raw.socket.destroy())
+  const releaseLater = () => {
+    cancel()
+    void Promise.allSettled([request.beingRead]).then(release)
+  }
+  if (gone.aborted) releaseLater()
+  else gone.addEventListener('abort', releaseLater, { once: true })
+}
+
+interface MemoryDeps {
+  clock: Clock
+  memory: BodyMemory
 }
 
 interface Bounds {

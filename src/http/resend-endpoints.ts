@@ -3,7 +3,7 @@
  * recipients of a message: that of the first recipient's email.
  */
 import Type from 'typebox'
-import type { BatchResult, ResponseRenderer } from '#accept'
+import type { BatchResult, ResponseRenderer, WithMemory } from '#accept'
 import { Refusal } from '#base'
 import { deleteDomain } from '#delivery'
 import { findMessageRecipients, listEmailsOfMessage, listMessages } from '#emails'
@@ -27,7 +27,6 @@ import { findReaderMarks } from '#tracking'
 import { keyIn } from './authorize.ts'
 import { resendSuppressionEndpoints } from './resend-suppressions.ts'
 import { resendWebhookEndpoints } from './resend-webhooks.ts'
-import { rescheduleMessage } from './v1/scheduled-emails.ts'
 import { messageTurns } from './v1/search-turns.ts'
 import { callerOf } from './v1/send-emails.ts'
 import type { VendorApi, VendorCall, VendorDeps, VendorEndpoint } from './vendor-api.ts'
@@ -146,10 +145,10 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Get an email',
     large: true,
     permission: 'emails:read',
-    async answer({ credential: { tenantId }, params, gone }, deps) {
-      const signal = gone()
-      const facts = await messageTurns.run({ tenantId, gone: signal }, () => readFacts(params.id ?? '', tenantId, deps))
-      const content = await deps.contents.use(facts.emails[0], signal, (held) => held.decode())
+    async answer(call, deps) {
+      const { tenantId } = call.credential
+      const facts = await messageTurns.run({ tenantId, gone: call.gone() }, () => readFacts(call.params.id ?? '', tenantId, deps))
+      const content = await deps.contents.use(facts.emails[0], call, (held) => held.decode())
       return { data: resendEmail({ ...facts, content: content?.message.kind === 'parts' ? content.message : undefined }) }
     },
   },
@@ -159,9 +158,10 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     name: 'resend.emails.update',
     summary: 'Reschedule a scheduled email',
     permission: 'emails:send',
-    async answer({ credential, params, body, gone }, deps) {
-      const wanted = { emailId: params.id ?? '', scope: callerOf(credential), at: readResendSchedule(body), gone: gone() }
-      const { id } = await rescheduleMessage(wanted, deps)
+    async answer(call, { accept, contents }) {
+      const withMemory: WithMemory = (email, work) => contents.rewrite(email, call, work)
+      const at = readResendSchedule(call.body)
+      const { id } = await accept.reschedule(call.params.id ?? '', callerOf(call.credential), at, withMemory)
       return { data: { object: 'email', id } }
     },
   },

@@ -15,12 +15,12 @@ import { type FormFields, smallOctets } from './read-body.ts'
 import type { Readiness } from './readiness.ts'
 import { admitSigned, type SignedCall } from './signed-call.ts'
 import { refusalHeaders, toRefusal } from './to-refusal.ts'
+import { type CallerConnection, connectionOf } from './v1/caller-connection.ts'
 import type { ApiDeps, Endpoint, RouteResponse } from './v1/define-endpoint.ts'
 import { jsonInSteps } from './v1/json-in-steps.ts'
 import { fingerprint } from './v1/request-fingerprint.ts'
 import { within } from './v1/response-deadline.ts'
 import { jsonType } from './v1/response-envelope.ts'
-import { endOf } from './v1/tenant-turns.ts'
 
 export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
   config: ApiDeps['config'] & AuthorizeDeps['config']
@@ -32,7 +32,7 @@ export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One admitted request. */
-export interface VendorCall {
+export interface VendorCall extends Required<CallerConnection> {
   requestId: string
   credential: Credential
   /** The URL of the API as its caller wrote it: that of the installation, with `/compat/<name>` if the caller's path has it. */
@@ -43,8 +43,6 @@ export interface VendorCall {
   headers: IncomingHttpHeaders
   /** SHA-256 over path and body, for idempotency keys. */
   fingerprint(): Buffer
-  /** Aborts when the request is answered or its connection ends. */
-  gone: () => AbortSignal
   /** Writes the audit entry now, for a change that may be refused after a part of it. */
   recordChange: () => Promise<void>
 }
@@ -260,7 +258,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         headers: request.headers,
         fingerprint: () =>
           request.fingerprint?.path === path ? request.fingerprint.sha256 : fingerprint(request.method, path, request.body ?? {}),
-        gone: () => endOf(reply.raw),
+        ...connectionOf(reply.raw),
         recordChange: () => record(),
       }
       // Mail is in the request log and the list of emails.

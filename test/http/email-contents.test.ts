@@ -4,6 +4,7 @@ import { beforeAll, expect, test } from 'vitest'
 import { openDomains } from '#domains'
 import { findEmail } from '#emails'
 import { AnswerMemory } from '../../src/http/v1/answer-memory.ts'
+import type { CallerConnection } from '../../src/http/v1/caller-connection.ts'
 import { EmailContents, type HeldContent } from '../../src/http/v1/email-contents.ts'
 import { type Service, startService } from '../support/in-process-service.ts'
 import { type HandMoved, handMoved } from '../support/test-clock.ts'
@@ -41,12 +42,14 @@ function openContents(clock: HandMoved): EmailContents {
   return new EmailContents({ db, clock, secrets, domains: openDomains({ db, clock, secrets }), answerMemory: new AnswerMemory(clock) })
 }
 
+const waiting = (request = new AbortController()): CallerConnection => ({ gone: () => request.signal })
+
 const length = async (held: HeldContent) => (await held.read(new Set(['raw']))).raw?.length
 
 test('a fourth answer of one tenant waits until an earlier one is sent; another tenant and small contents do not', async () => {
   const contents = openContents(handMoved())
   const requests = Array.from({ length: 5 }, () => new AbortController())
-  const read = (nth: number, email = own) => contents.use(email, requests[nth]?.signal, length)
+  const read = (nth: number, email = own) => contents.use(email, waiting(requests[nth]), length)
   for (const nth of [0, 1, 2]) expect(await read(nth)).toBeGreaterThan(12_000_000)
   let isRead = false
   const fourth = read(3).then((octets) => {
@@ -64,9 +67,9 @@ test('an answer that waits for too long is refused, with the advice to repeat it
   const clock = handMoved()
   const contents = openContents(clock)
   const open = new AbortController()
-  for (const _ of [0, 1, 2]) await contents.use(own, open.signal, length)
+  for (const _ of [0, 1, 2]) await contents.use(own, waiting(open), length)
   let refusal: unknown
-  void contents.use(own, new AbortController().signal, length).catch((error: unknown) => {
+  void contents.use(own, waiting(), length).catch((error: unknown) => {
     refusal = error
   })
   // It begins to wait after the database has returned the size.
@@ -80,6 +83,25 @@ test('an answer that waits for too long is refused, with the advice to repeat it
 
 test('a caller that is gone gets no memory, and one without a connection returns it after its work', async () => {
   const contents = openContents(handMoved())
-  await expect(contents.use(own, AbortSignal.abort(), length)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
-  for (let nth = 0; nth < 5; nth++) expect(await contents.use(own, undefined, length)).toBeGreaterThan(12_000_000)
+  await expect(contents.use(own, { gone: () => AbortSignal.abort() }, length)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+  for (let nth = 0; nth < 5; nth++) expect(await contents.use(own, {}, length)).toBeGreaterThan(12_000_000)
+}, 60_000)
+
+test('the connection of an answer that is not sent in time is closed, and that of one that is sent is not', async () => {
+  const clock = handMoved()
+  const contents = openContents(clock)
+  const closed: string[] = []
+  const connection = (name: string, request = new AbortController()): CallerConnection => ({
+    ...waiting(request),
+    closeConnection: () => void closed.push(name),
+  })
+  const sent = new AbortController()
+  await contents.use(own, connection('quick', sent), length)
+  await contents.use(own, connection('slow'), length)
+  await contents.rewrite(own, connection('rewriting'), async () => undefined)
+  sent.abort()
+  clock.moveMs(60_000)
+  expect(closed).toEqual([])
+  clock.moveMs(120_000)
+  expect(closed).toEqual(['slow'])
 }, 60_000)

@@ -1,6 +1,6 @@
 /** Requests that need memory wait while unread answers of their tenant have its half of the memory. */
 import { connect, type Socket } from 'node:net'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { sql } from '#db'
 import { type Service, startService } from '../support/in-process-service.ts'
 
@@ -71,6 +71,9 @@ test.each(requests)(
   '%s',
   async (_, ask) => {
     const clients = await unreadAnswers(3)
+    onTestFinished(() => {
+      for (const client of clients) client.destroy()
+    })
     let answer: Awaited<ReturnType<typeof ask>> | undefined
     const asked = ask().then((given) => (answer = given))
     for (let nth = 0; nth < 5; nth++) expect((await service.call('GET', '/domains', { key: service.testKey })).status).toBe(200)
@@ -78,7 +81,6 @@ test.each(requests)(
     expect(answer).toBeUndefined()
     clients[0]?.destroy()
     expect((await asked).status).toBe(200)
-    for (const client of clients) client.destroy()
   },
   60_000,
 )

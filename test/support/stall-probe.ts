@@ -18,18 +18,21 @@ const unitEveryMs = 1000
 const probeEveryMs = 20
 
 /**
- * Requests /healthz every 20 ms until `work` ends. Resolves with the most processor time that the event loop used for other work before an
- * answer, in units of a computation that is measured meanwhile: other work on the machine makes both slower.
+ * Requests /healthz every 20 ms while `work` runs. Resolves with its result, and the most processor time that the event loop used for other
+ * work before an answer, in units of a computation that is measured meanwhile: other work on the machine makes both slower.
  */
-export async function maxStall(probed: Probed, work: Promise<unknown>): Promise<number> {
+export async function withMaxStall<Result>(probed: Probed, work: () => Promise<Result>): Promise<{ result: Result; stall: number }> {
   const thread = new Worker(new URL(import.meta.url), { workerData: probed })
-  const measured = new Promise<number>((resolve, reject) => {
-    thread.once('message', resolve)
-    thread.once('error', reject)
-  })
-  await Promise.allSettled([work])
-  thread.postMessage('stop')
-  return measured
+  const heard = () =>
+    new Promise<unknown>((resolve, reject) => {
+      thread.once('message', resolve)
+      thread.once('error', reject)
+    })
+  // The stall of a body that arrives before the first measurement would not be seen.
+  await heard()
+  const working = work().finally(() => thread.postMessage('stop'))
+  const [result, stall] = await Promise.all([working, heard()])
+  return { result, stall: stall as number }
 }
 
 async function probe({ url, pid }: Probed): Promise<number> {
@@ -40,6 +43,8 @@ async function probe({ url, pid }: Probed): Promise<number> {
   const units = [threadUnitMs()]
   let unitAtMs = performance.now()
   let longestMs = 0
+  await (await fetch(`${url}/healthz`)).text()
+  parentPort?.postMessage('ready')
   while (!isOver) {
     const before = await loopCpuMs()
     await (await fetch(`${url}/healthz`)).text()

@@ -20,6 +20,7 @@ import type { Tracks } from '#tracking'
 import type { Usage } from '#usage'
 import type { EventStream, Webhooks } from '#webhooks'
 import type { AnswerMemory } from './answer-memory.ts'
+import type { CallerConnection } from './caller-connection.ts'
 import { tenantInBody } from './common-schemas.ts'
 import { refuseHiddenContent } from './content-access.ts'
 import type { EmailContents } from './email-contents.ts'
@@ -56,7 +57,7 @@ export interface ApiDeps {
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
 
 /** One admitted request, parsed and checked. */
-export interface Call<Path extends string, Query, Body> {
+export interface Call<Path extends string, Query, Body> extends CallerConnection {
   requestId: string
   params: ParamsOf<Path>
   query: Query
@@ -73,8 +74,6 @@ export interface Call<Path extends string, Query, Body> {
   accept: string | undefined
   /** The Last-Event-ID header, for streams. */
   lastEventId: string | undefined
-  /** Aborts when the request is answered or its connection ends; absent: no connection waits for the answer. */
-  gone?: () => AbortSignal
 }
 
 interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {

@@ -5,6 +5,7 @@ import { type ContentPart, ContentReader, type ShownContent } from '#delivery'
 import type { Domains } from '#domains'
 import { type Content, type ContentCodec, type Email, findContentBody, measureContent, openContentCodec } from '#emails'
 import type { AnswerMemory } from './answer-memory.ts'
+import type { CallerConnection } from './caller-connection.ts'
 
 type Received = Awaited<ReturnType<ContentReader['readAsReceived']>>
 
@@ -28,6 +29,8 @@ type HeldEmail = Pick<Email, 'id' | 'tenantId' | 'contentId'>
 
 /** Octets of memory for each octet of a content: decoded, rebuilt, and in the answer. */
 const memoryFactor = 3
+/** As above: stored, decoded, copied to the thread that encodes it, and stored again. */
+const rewriteFactor = 4
 
 export class EmailContents {
   readonly #deps: EmailContentsDeps
@@ -43,14 +46,14 @@ export class EmailContents {
   /** The result of `work` with the email's content; undefined after its retention. A large content waits for memory, as in `AnswerMemory`. */
   async use<Result>(
     email: HeldEmail,
-    gone: AbortSignal | undefined,
+    connection: CallerConnection,
     work: (content: HeldContent) => Promise<Result>,
   ): Promise<Result | undefined> {
     const { db, answerMemory } = this.#deps
     const stored = await measureContent(db, email)
     if (!stored) return undefined
     const { id: emailId, tenantId } = email
-    return answerMemory.use({ tenantId, octets: stored.jsonOctets * memoryFactor, gone }, async () => {
+    return answerMemory.use({ tenantId, octets: stored.jsonOctets * memoryFactor, connection }, async () => {
       const body = stored.body ?? (await findContentBody(db, email))
       if (!body) return undefined
       return work({
@@ -60,10 +63,15 @@ export class EmailContents {
     })
   }
 
-  /** The result of `work`, which itself reads and rewrites the email's content: a large one waits for memory, as in `AnswerMemory`. */
-  async reserve<Result>({ tenantId, contentId }: HeldEmail, gone: AbortSignal | undefined, work: () => Promise<Result>): Promise<Result> {
-    const stored = await measureContent(this.#deps.db, { tenantId, contentId })
-    return this.#deps.answerMemory.use({ tenantId, octets: (stored?.jsonOctets ?? 0) * memoryFactor, gone }, work)
+  /** The result of `work`, which reads the content and stores it again. A large one waits for memory, until the work is done. */
+  async rewrite<Result>(
+    email: Pick<Email, 'tenantId' | 'contentId'>,
+    connection: CallerConnection,
+    work: () => Promise<Result>,
+  ): Promise<Result> {
+    const stored = await measureContent(this.#deps.db, email)
+    const octets = (stored?.jsonOctets ?? 0) * rewriteFactor
+    return this.#deps.answerMemory.during({ tenantId: email.tenantId, octets, connection }, work)
   }
 
   /** As the recipient reads it, with tracking; undefined after its retention. The caller bounds the memory. */

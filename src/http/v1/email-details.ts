@@ -126,7 +126,8 @@ export const retrieveEmail = route({
   data: EmailDetails,
   refuses: ['not_found', 'tenant_mismatch'],
   large: true,
-  handle: async ({ params, query, tenantId, credential, gone }, deps) => {
+  handle: async (call, deps) => {
+    const { params, query, tenantId, credential } = call
     const { db, contents } = deps
     const wanted = readExpand(query.expand)
     const id = knownEmailId(params.emailId)
@@ -141,7 +142,7 @@ export const retrieveEmail = route({
     const complainedAt = await findComplaint(db, email)
     const [explanation, content, activity] = await Promise.all([
       explain(deps, email, complainedAt),
-      parts.size > 0 ? contents.use(email, gone?.(), (held) => held.read(parts)) : undefined,
+      parts.size > 0 ? contents.use(email, call, (held) => held.read(parts)) : undefined,
       wanted.has('activity') ? listHits(db, email) : undefined,
     ])
     return {

@@ -286,7 +286,7 @@ export const retrieveReceivedRaw = route({
     const tenantId = await tenantOrDefault(call, deps)
     await refuseHiddenContent(call.credential, tenantId, deps)
     const octets = (await getReceivedOctets(deps.db, tenantId, receivedId)) * memoryFactor
-    return deps.answerMemory.use({ tenantId, octets, gone: call.gone?.() }, async () => {
+    return deps.answerMemory.use({ tenantId, octets, connection: call }, async () => {
       const raw = await getReceivedRaw(deps.db, tenantId, receivedId)
       return { id: receivedId, rawMessage: raw.toString('base64') }
     })

@@ -3,11 +3,10 @@
  * time, for all its recipients.
  */
 import Type, { type Static } from 'typebox'
-import type { MailScope, ScheduledMessage, ScheduledTime } from '#accept'
+import type { ScheduledMessage, WithMemory } from '#accept'
 import type { Credential } from '#credentials'
-import { listEmailsOfMessage } from '#emails'
 import { knownEmailId, scheduledTime, tenantFields, tenantNamedIn, tenantParameter, timesOf } from './common-schemas.ts'
-import { type ApiDeps, route } from './define-endpoint.ts'
+import { route } from './define-endpoint.ts'
 import { query } from './query-parameters.ts'
 
 const Scheduled = Type.Object({
@@ -36,23 +35,6 @@ const scopeOf = ({ tenantId, credential }: { tenantId: string | null; credential
   allowedFrom: credential.bounds?.from,
 })
 
-interface Rescheduling {
-  emailId: string
-  scope: MailScope
-  at: ScheduledTime
-  gone: AbortSignal | undefined
-}
-
-/** A large content waits for memory, because its time is a part of it: it is read and stored again. */
-export async function rescheduleMessage(
-  { emailId, scope, at, gone }: Rescheduling,
-  { db, accept, contents }: Pick<ApiDeps, 'db' | 'accept' | 'contents'>,
-): Promise<ScheduledMessage> {
-  const reschedule = () => accept.reschedule(emailId, scope, at)
-  const [email] = await listEmailsOfMessage(db, emailId, scope.tenantId)
-  return email ? contents.reserve(email, gone, reschedule) : reschedule()
-}
-
 const sends = { permission: 'emails:send', scope: 'organisation or tenant', families: 'organisation' } as const
 
 export const cancelEmail = route({
@@ -79,9 +61,9 @@ export const rescheduleEmail = route({
   }),
   data: Scheduled,
   refuses: ['not_found', 'email_not_scheduled', 'tenant_mismatch'],
-  handle: async (call, deps) => {
-    const scope = { ...scopeOf(call), tenantId: await tenantNamedIn(call, deps.tenants) }
-    const emailId = knownEmailId(call.params.emailId)
-    return toWire(await rescheduleMessage({ emailId, scope, at: call.body.scheduledAt, gone: call.gone?.() }, deps))
+  handle: async (call, { accept, tenants, contents }) => {
+    const scope = { ...scopeOf(call), tenantId: await tenantNamedIn(call, tenants) }
+    const withMemory: WithMemory = (email, work) => contents.rewrite(email, call, work)
+    return toWire(await accept.reschedule(knownEmailId(call.params.emailId), scope, call.body.scheduledAt, withMemory))
   },
 })

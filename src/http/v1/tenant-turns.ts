@@ -3,7 +3,6 @@
  * one tenant delay that of another by one piece. The work of a request that is already answered, or whose connection has ended, never
  * begins.
  */
-import type { ServerResponse } from 'node:http'
 import { Refusal } from '#base'
 
 export interface TurnTaker {
@@ -112,11 +111,3 @@ class QueuedTurns implements TenantTurns {
 /** For the request log: the caller does not read it. */
 export const callerGone = (): Refusal =>
   new Refusal('rate_limit_exceeded', { message: 'the connection ended while the request waited for its turn', retryAfterSeconds })
-
-/** Aborts when the request is answered or its connection ends. */
-export function endOf(response: ServerResponse): AbortSignal {
-  const ended = new AbortController()
-  if (response.closed) ended.abort()
-  else response.once('close', () => ended.abort())
-  return ended.signal
-}
