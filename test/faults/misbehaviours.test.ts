@@ -45,7 +45,8 @@ beforeAll(async () => {
       POSTRIDER_MAX_ATTEMPTS: String(maxAttempts),
       POSTRIDER_RETRY_BASE_SECONDS: String(retryBaseMs / 1000),
     },
-    deliveryBounds: bounds,
+    // The other rows keep the processors busy.
+    deliveryBounds: { ...bounds, dnsQueryMs: 1500 },
   })
   closing.use(service)
   await service.addDomain(service.tenantId, senderDomain)

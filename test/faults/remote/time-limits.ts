@@ -5,7 +5,7 @@ import { expectedOf } from './verdict.ts'
 
 export const bounds = {
   smtp: { connectMs: 1500, greetingMs: 4000, commandMs: 4000, dataMs: 4000, blockMs: 4000, finalReplyMs: 6000, tlsMs: 4000 },
-  dnsQueryMs: 1200,
+  dnsQueryMs: 500,
   downForMs: 500,
 } satisfies { smtp: Record<Exclude<Limit, 'dnsQueryMs'>, number>; dnsQueryMs: number; downForMs: number }
 
