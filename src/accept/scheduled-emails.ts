@@ -108,6 +108,7 @@ export async function reschedule(
   const [first] = found
   const clockOffsetMs = first.test ? await getTestClockOffsetMs(db, first.tenantId) : 0
   const atMs = resolveScheduledTime(wish, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
+  if (isCancelled(found) || found.some(({ status }) => status !== 'pending' && status !== 'held')) throw refusalOf(found)
   const scheduledAt = new Date(atMs)
   return withMemory(first, async () => {
     const body = await findContentBody(db, first)

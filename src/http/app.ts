@@ -239,7 +239,7 @@ function register(api: FastifyInstance, endpoint: Endpoint, path: string, deps: 
         lastEventId: endpoint.streams ? headerOf(request, 'last-event-id') : undefined,
         idempotencyKey: endpoint.sends ? headerOf(request, 'idempotency-key') : undefined,
         fingerprint: request.fingerprint,
-        ...connectionOf(reply.raw),
+        connection: connectionOf(reply.raw),
       }
       const respond = async () => {
         const done = await endpoint.respond(call, deps)

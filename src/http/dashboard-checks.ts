@@ -46,7 +46,7 @@ export function serveEmailChecks(api: FastifyInstance, context: DashboardContext
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
-        ...connectionOf(reply.raw),
+        connection: connectionOf(reply.raw),
       },
       deps,
     )

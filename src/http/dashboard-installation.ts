@@ -5,7 +5,7 @@ import type { CheckResult } from '#doctor'
 import { listAudit } from '#members'
 import type { DashboardContext, DashboardDeps } from './dashboard-context.ts'
 import type { BeforeJson, DoctorResponse, InstallationResponse, ShownAuditEntry } from './dashboard-responses.ts'
-import { endOf } from './v1/caller-connection.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import { pageFields, readInstant } from './v1/common-schemas.ts'
 import { query, queryReader } from './v1/query-parameters.ts'
 import { within } from './v1/response-deadline.ts'
@@ -40,7 +40,7 @@ export function serveInstallation(api: FastifyInstance, context: DashboardContex
       from: after === undefined ? undefined : readInstant('after', after),
       before: before === undefined ? undefined : readInstant('before', before),
     }
-    const taker = { tenantId: owner.tenantId, gone: endOf(reply.raw) }
+    const taker = { tenantId: owner.tenantId, gone: connectionOf(reply.raw).gone }
     const { entries, total } = await searchTurns.run(taker, () => listAudit(db, filter, { number, size: perPage }))
     return reply
       .header('cache-control', 'no-store')

@@ -238,7 +238,7 @@ function servePreview(api: FastifyInstance, { requireMember }: DashboardContext,
         idempotencyKey: undefined,
         accept: undefined,
         lastEventId: undefined,
-        ...connectionOf(reply.raw),
+        connection: connectionOf(reply.raw),
       },
       deps,
     )

@@ -71,7 +71,7 @@ async function list(call: VendorCall, deps: VendorDeps) {
   await refuseUnknownDomain(call, deps)
   const query = readEventsQuery(call.query, call.params.page)
   const { tenantId } = call.credential
-  const gone = call.gone()
+  const { gone } = call.connection
   const found = await searchTurns.run({ tenantId, gone }, () => search(query, tenantId, deps, gone))
   const items = query.isBackward ? found.reverse() : found
   const pageUrl = (cursor: EventsQuery['cursor'], isBackward: boolean) =>

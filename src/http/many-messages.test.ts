@@ -4,7 +4,7 @@ import { describe, expect, test } from 'vitest'
 import type { Submission } from '#accept'
 import type { Credential } from '#credentials'
 import { inTurns, whenRoom } from './many-messages.ts'
-import { endOf } from './v1/caller-connection.ts'
+import { connectionOf } from './v1/caller-connection.ts'
 import { openTenantTurns } from './v1/tenant-turns.ts'
 
 /** Work that ends when the test ends it. */
@@ -99,26 +99,30 @@ describe('turns', () => {
   })
 })
 
-test('the end of a response is that of its connection, even if it never had the socket', () => {
+test.each(['response', 'socket'] as const)('the end of a %s is that of its request, and no listener stays', (ends) => {
   const socket = new Socket()
-  const gone = endOf(new ServerResponse(new IncomingMessage(socket)))
-  socket.emit('close')
+  const response = new ServerResponse(new IncomingMessage(socket))
+  const listeners = () => [socket, response].map((one) => one.listenerCount('close'))
+  const before = listeners()
+  // It has no socket yet: it waits behind another response on the connection.
+  const { gone } = connectionOf(response)
+  expect(gone.aborted).toBe(false)
+  const ending = { socket, response }[ends]
+  ending.emit('close')
   expect(gone.aborted).toBe(true)
+  expect(listeners()).toEqual(before)
 })
 
-test('the end of a response is its close, before or after', () => {
+test('a request whose response is ended already has ended', () => {
   const response = new ServerResponse(new IncomingMessage(new Socket()))
-  const gone = endOf(response)
-  expect(gone.aborted).toBe(false)
   response.destroy()
-  response.emit('close')
-  expect(gone.aborted).toBe(true)
+  expect(connectionOf(response).gone.aborted).toBe(true)
 })
 
 describe('a request for many messages', () => {
   const callOf = (tenantId: string, gone = new AbortController()) => ({
     credential: { tenantId } as Credential,
-    gone: () => gone.signal,
+    connection: { gone: gone.signal, close() {} },
   })
   const large = 5_000_000
 

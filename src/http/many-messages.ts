@@ -24,13 +24,13 @@ export const lengthOf = ({ html, text, attachments }: Pick<Submission, 'html' | 
  * answered with a failure, and would send twice.
  */
 export function whenRoom<Result>(
-  { credential, gone }: Pick<VendorCall, 'credential' | 'gone'>,
+  { credential, connection }: Pick<VendorCall, 'credential' | 'connection'>,
   characters: number,
   work: (gone?: AbortSignal) => Promise<Result>,
 ): Promise<Result> {
   if (characters <= largeCharacters) return work()
-  const signal = gone()
-  return largeRequests.run({ tenantId: credential.tenantId, gone: signal }, () => work(signal))
+  const { gone } = connection
+  return largeRequests.run({ tenantId: credential.tenantId, gone }, () => work(gone))
 }
 
 /** The submissions that are made one after the other. Throws `callerGone()` once `gone` aborts. */

@@ -170,11 +170,6 @@ async function sendAnswer(reply: FastifyReply, answered: Response): Promise<Fast
 function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, rate }: Admission, deps: McpDeps): AgentCaller {
   const { id: requestId, ip: ipAddress, headers } = request
   const connection = connectionOf(reply.raw)
-  let ended: AbortSignal | undefined
-  const gone = () => {
-    ended ??= connection.gone()
-    return ended
-  }
   return {
     credential,
     requestId,
@@ -185,7 +180,7 @@ function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, ra
       if (right.permission === 'full access' && credential.bounds?.from)
         throw new Refusal('permission_denied', { message: 'a key that is bound to senders cannot do this' })
     },
-    search: (work) => searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, work),
+    search: (work) => searchTurns.run({ tenantId: credential.tenantId, gone: connection.gone }, work),
     async call(name: string, { params = {}, query = {}, body = {} }: ApiCall): Promise<ApiAnswer> {
       const found = byName.get(name)
       if (!found) throw new Error(`there is no endpoint ${name}`)
@@ -202,8 +197,7 @@ function callerOf(request: FastifyRequest, reply: FastifyReply, { credential, ra
           idempotencyKey: undefined,
           accept: undefined,
           lastEventId: undefined,
-          ...connection,
-          gone,
+          connection,
         },
         deps,
       )

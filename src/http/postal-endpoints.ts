@@ -97,7 +97,7 @@ const endpoints: readonly VendorEndpoint[] = [
       const { wanted, expansions } = readMessageCall(parameters)
       const email = await findNumberedEmail(deps.db, wanted, call.credential.tenantId)
       if (!email) throw messageNotFound(parameters.id)
-      return { data: await messageToPostal(await factsOf(email, expansions, deps, call), expansions) }
+      return { data: await messageToPostal(await factsOf(email, expansions, deps, call.connection), expansions) }
     },
   },
   {

@@ -156,7 +156,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.messages.outbound',
     summary: 'List messages, newest first',
     permission: 'emails:read',
-    async answer({ query, credential: { tenantId }, gone }, { db, clock }) {
+    async answer({ query, credential: { tenantId }, connection }, { db, clock }) {
       const { count, offset, recipient, sender, ...filter } = readMessageQuery(query)
       const wanted = {
         ...filter,
@@ -164,7 +164,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
         recipient: addressIn('recipient', recipient),
         sender: addressIn('fromemail', sender),
       }
-      const { emails, total } = await searchTurns.run({ tenantId, gone: gone() }, () =>
+      const { emails, total } = await searchTurns.run({ tenantId, gone: connection.gone }, () =>
         listEmails(db, wanted, { number: 1, size: offset + count }, clock.nowMs()),
       )
       const page = emails.slice(offset)
@@ -181,8 +181,8 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     permission: 'emails:read',
     async answer(call, deps) {
       const { tenantId } = call.credential
-      const facts = await messageTurns.run({ tenantId, gone: call.gone() }, () => readFacts(call.params.id ?? '', tenantId, deps))
-      return { data: postmarkDetails({ ...facts, ...(await contentOf(facts.emails[0], deps, call)) }) }
+      const facts = await messageTurns.run({ tenantId, gone: call.connection.gone }, () => readFacts(call.params.id ?? '', tenantId, deps))
+      return { data: postmarkDetails({ ...facts, ...(await contentOf(facts.emails[0], deps, call.connection)) }) }
     },
   },
   {
@@ -195,7 +195,7 @@ const messageEndpoints: readonly VendorEndpoint[] = [
     async answer(call, deps) {
       const [first] = await listEmailsOfMessage(deps.db, call.params.id ?? '', call.credential.tenantId)
       if (!first) throw noSuchMessage()
-      return { data: { Body: (await contentOf(first, deps, call)).raw ?? '' } }
+      return { data: { Body: (await contentOf(first, deps, call.connection)).raw ?? '' } }
     },
   },
 ]

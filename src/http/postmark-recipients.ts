@@ -68,7 +68,7 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.bounces.list',
     summary: 'List bounces, newest message first',
     permission: 'emails:read',
-    async answer({ query, credential: { tenantId }, gone }, { db, clock }) {
+    async answer({ query, credential: { tenantId }, connection }, { db, clock }) {
       const { count, offset, recipient, tag, messageId, after, before } = readBounceQuery(query)
       const emailsOfMessage = messageId === undefined ? undefined : await listEmailsOfMessage(db, messageId, tenantId)
       const ids = emailsOfMessage?.map((one) => one.id)
@@ -82,7 +82,7 @@ const bounceEndpoints: readonly VendorEndpoint[] = [
       }
       const size = offset + count
       const found: Awaited<ReturnType<typeof listEmails>>[] = []
-      await searchTurns.run({ tenantId, gone: gone() }, async () => {
+      await searchTurns.run({ tenantId, gone: connection.gone }, async () => {
         for (const status of bounceStatuses) found.push(await listEmails(db, { ...filter, status }, { number: 1, size }, clock.nowMs()))
       })
       const newestFirst = found.flatMap((one) => one.emails).sort((one, other) => (one.id < other.id ? 1 : -1))
@@ -177,8 +177,8 @@ const suppressionEndpoints: readonly VendorEndpoint[] = [
     name: 'postmark.suppressions.dump',
     summary: 'List suppressed addresses',
     permission: 'suppressions:manage',
-    answer: ({ query, credential, gone }, deps) =>
-      searchTurns.run({ tenantId: credential.tenantId, gone: gone() }, () => dump(query, credential, deps)),
+    answer: ({ query, credential, connection }, deps) =>
+      searchTurns.run({ tenantId: credential.tenantId, gone: connection.gone }, () => dump(query, credential, deps)),
   },
   {
     methods: ['POST'],

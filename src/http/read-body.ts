@@ -14,7 +14,7 @@ import type { JsonBounds } from './json-limits.ts'
 import { parseJson } from './parse-json.ts'
 import type { LargeBody, ReadBody } from './read-body-thread.ts'
 import { type BodyMemory, ClientLeft, claimedBy, openBodyMemory } from './v1/body-memory.ts'
-import { endOf } from './v1/caller-connection.ts'
+import { connectionOf, releaseWhenGone } from './v1/caller-connection.ts'
 import type { Endpoint } from './v1/define-endpoint.ts'
 import { coveredPath } from './v1/request-fingerprint.ts'
 
@@ -23,8 +23,8 @@ export const smallOctets = 262_144
 const mebibyte = 1_048_576
 /** The worst body takes one or two seconds; a loaded machine takes longer. */
 const readWithinMs = 20_000
-/** A request arrives and is answered in half of this, unless its answer waits behind an endless one on the same connection. */
-const maxHeldMs = 180_000
+/** Longer than a request takes to arrive, be parsed and be answered. An answer takes longer if it waits behind another one or is read slowly. */
+const maxHeldMs = 120_000
 /** A thread that has parsed large bodies keeps much memory, and a new one starts in a tenth of a second. */
 const idleMs = 10_000
 
@@ -236,15 +236,11 @@ const tookTooLong = () =>
 
 /** Reserves memory until the request is answered or its connection ends, and its body is no longer being read. */
 async function reserveUntilAnswered(octets: number, request: FastifyRequest, { clock, memory }: MemoryDeps): Promise<void> {
-  const gone = request.response ? endOf(request.response) : new AbortController().signal
-  const release = await memory.reserve(whoseOf(request), octets, gone)
-  const cancel = clock.after(maxHeldMs, () => request.raw.socket.destroy())
-  const releaseLater = () => {
-    cancel()
-    void Promise.allSettled([request.beingRead]).then(release)
-  }
-  if (gone.aborted) releaseLater()
-  else gone.addEventListener('abort', releaseLater, { once: true })
+  if (!request.response) throw new Error('a body arrived before its request')
+  const connection = connectionOf(request.response)
+  const release = await memory.reserve(whoseOf(request), octets, connection.gone)
+  const releaseLater = () => void Promise.allSettled([request.beingRead]).then(release)
+  releaseWhenGone(connection, { clock, withinMs: maxHeldMs, release: releaseLater })
 }
 
 interface MemoryDeps {

@@ -147,8 +147,8 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     permission: 'emails:read',
     async answer(call, deps) {
       const { tenantId } = call.credential
-      const facts = await messageTurns.run({ tenantId, gone: call.gone() }, () => readFacts(call.params.id ?? '', tenantId, deps))
-      const content = await deps.contents.use(facts.emails[0], call, (held) => held.decode())
+      const facts = await messageTurns.run({ tenantId, gone: call.connection.gone }, () => readFacts(call.params.id ?? '', tenantId, deps))
+      const content = await deps.contents.use(facts.emails[0], call.connection, (held) => held.decode())
       return { data: resendEmail({ ...facts, content: content?.message.kind === 'parts' ? content.message : undefined }) }
     },
   },
@@ -159,7 +159,7 @@ const emailEndpoints: readonly VendorEndpoint[] = [
     summary: 'Reschedule a scheduled email',
     permission: 'emails:send',
     async answer(call, { accept, contents }) {
-      const withMemory: WithMemory = (email, work) => contents.rewrite(email, call, work)
+      const withMemory: WithMemory = (email, work) => contents.rewrite(email, call.connection, work)
       const at = readResendSchedule(call.body)
       const { id } = await accept.reschedule(call.params.id ?? '', callerOf(call.credential), at, withMemory)
       return { data: { object: 'email', id } }

@@ -1,5 +1,5 @@
 import { EventEmitter } from 'node:events'
-import { connect } from 'node:net'
+import { connect, Socket } from 'node:net'
 import fastify, { type FastifyReply } from 'fastify'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { Refusal, systemClock } from '#base'
@@ -104,7 +104,7 @@ test('a tenant has 50 streams with all its keys, which leaves streams for other 
   const responses: EventEmitter[] = []
   onTestFinished(() => responses.forEach((raw) => void raw.emit('close')))
   const open = (tenantId: string | null, credentialId: number) => {
-    const raw = new EventEmitter()
+    const raw = Object.assign(new EventEmitter(), { req: { socket: new Socket() } })
     const reply = { raw, type: () => reply, headers: () => reply, send: () => reply } as unknown as FastifyReply
     streams.send(reply, { credentialId, tenantId, checkAllowed: () => Promise.resolve(), async *pieces() {} })
     responses.push(raw)
@@ -120,4 +120,32 @@ test('a tenant has 50 streams with all its keys, which leaves streams for other 
   expect(() => open('third', 300)).toThrow(refused('the server has 200'))
   responses[0]?.emit('close')
   open('greedy', 5)
+})
+
+test('a reader that leaves ends its streams, also those that wait for an earlier one', async () => {
+  const streams = openStreams(systemClock)
+  const signals: AbortSignal[] = []
+  const app = fastify()
+  app.get('/', (_, reply) =>
+    streams.send(reply, {
+      credentialId: 1,
+      tenantId: null,
+      checkAllowed: () => Promise.resolve(),
+      async *pieces(signal) {
+        signals.push(signal)
+        yield piece
+        if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve))
+      },
+    }),
+  )
+  await app.listen({ port: 0, host: '127.0.0.1' })
+  onTestFinished(() => app.close())
+  const address = app.server.address()
+  const socket = connect({ port: typeof address === 'object' && address ? address.port : 0, host: '127.0.0.1' })
+  socket.on('error', () => undefined)
+  socket.write('GET / HTTP/1.1\r\nHost: x\r\n\r\n'.repeat(10))
+  await vi.waitFor(() => expect(signals.length).toBe(10), { timeout: 10_000 })
+  expect(signals.some(({ aborted }) => aborted)).toBe(false)
+  socket.destroy()
+  await vi.waitFor(() => expect(signals.every(({ aborted }) => aborted)).toBe(true), { timeout: 10_000 })
 })

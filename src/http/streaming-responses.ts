@@ -5,6 +5,7 @@
 import { Readable } from 'node:stream'
 import type { FastifyReply } from 'fastify'
 import { type Clock, pause, Refusal } from '#base'
+import { connectionOf } from './v1/caller-connection.ts'
 
 const maxPerKey = 10
 /** Of the keys and members of a tenant. Those of the organisation are the operator's. */
@@ -66,7 +67,7 @@ export function openStreams(clock: Clock): Streams {
   return {
     send(reply, stream) {
       refuseMore(stream, [...open])
-      const { raw } = reply
+      const connection = connectionOf(reply.raw)
       const ended = new AbortController()
       const one: Open = {
         credentialId: stream.credentialId,
@@ -74,14 +75,16 @@ export function openStreams(clock: Clock): Streams {
         signal: ended.signal,
         end(cutAfterMs) {
           ended.abort()
-          clock.after(cutAfterMs, () => raw.destroy())
+          clock.after(cutAfterMs, () => connection.close())
         },
       }
       open.add(one)
-      raw.once('close', () => {
+      const leave = () => {
         open.delete(one)
         ended.abort()
-      })
+      }
+      if (connection.gone.aborted) leave()
+      else connection.gone.addEventListener('abort', leave, { once: true })
       if (stopping) one.end(stopAfterMs)
       void check(stream, one)
       return (

@@ -32,7 +32,7 @@ export interface VendorDeps extends ApiDeps, Omit<AuthorizeDeps, 'config'> {
 type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /** One admitted request. */
-export interface VendorCall extends Required<CallerConnection> {
+export interface VendorCall {
   requestId: string
   credential: Credential
   /** The URL of the API as its caller wrote it: that of the installation, with `/compat/<name>` if the caller's path has it. */
@@ -43,6 +43,7 @@ export interface VendorCall extends Required<CallerConnection> {
   headers: IncomingHttpHeaders
   /** SHA-256 over path and body, for idempotency keys. */
   fingerprint(): Buffer
+  connection: CallerConnection
   /** Writes the audit entry now, for a change that may be refused after a part of it. */
   recordChange: () => Promise<void>
 }
@@ -258,7 +259,7 @@ function register(app: FastifyInstance, api: VendorApi, endpoint: VendorEndpoint
         headers: request.headers,
         fingerprint: () =>
           request.fingerprint?.path === path ? request.fingerprint.sha256 : fingerprint(request.method, path, request.body ?? {}),
-        ...connectionOf(reply.raw),
+        connection: connectionOf(reply.raw),
         recordChange: () => record(),
       }
       // Mail is in the request log and the list of emails.

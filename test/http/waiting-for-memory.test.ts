@@ -10,7 +10,7 @@ let scheduledId: string
 
 beforeAll(async () => {
   service = await startService({ rateLimit: null, sendLimit: null })
-  // As an answer 37 MB: three of them fit into the half of one tenant.
+  // Read, they count as 37 MB: three of them fit into the half of one tenant.
   const attachments = [7, 2].map((mib) => ({
     filename: 'a',
     contentType: 'application/octet-stream',

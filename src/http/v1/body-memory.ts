@@ -83,6 +83,7 @@ export function openBodyMemory(capacity = budgetOctets): BodyMemory {
   }
   return {
     reserve(whose, wanted, gone) {
+      if (gone.aborted) return Promise.reject(new ClientLeft())
       const octets = Math.min(wanted, capacity)
       return new Promise((resolve, reject) => {
         let isReserved = true

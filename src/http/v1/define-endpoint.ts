@@ -57,7 +57,7 @@ export interface ApiDeps {
 type ParamsOf<Path extends string> = Path extends `${string}{${infer Name}}${infer Rest}` ? Record<Name, string> & ParamsOf<Rest> : unknown
 
 /** One admitted request, parsed and checked. */
-export interface Call<Path extends string, Query, Body> extends CallerConnection {
+export interface Call<Path extends string, Query, Body> {
   requestId: string
   params: ParamsOf<Path>
   query: Query
@@ -74,6 +74,8 @@ export interface Call<Path extends string, Query, Body> extends CallerConnection
   accept: string | undefined
   /** The Last-Event-ID header, for streams. */
   lastEventId: string | undefined
+  /** Absent: no connection waits for the answer. */
+  connection?: CallerConnection
 }
 
 interface Declaration<Path extends string, Query extends TSchema, Body extends TSchema, Data extends TSchema> {

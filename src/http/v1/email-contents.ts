@@ -46,14 +46,14 @@ export class EmailContents {
   /** The result of `work` with the email's content; undefined after its retention. A large content waits for memory, as in `AnswerMemory`. */
   async use<Result>(
     email: HeldEmail,
-    connection: CallerConnection,
+    connection: CallerConnection | undefined,
     work: (content: HeldContent) => Promise<Result>,
   ): Promise<Result | undefined> {
     const { db, answerMemory } = this.#deps
     const stored = await measureContent(db, email)
     if (!stored) return undefined
     const { id: emailId, tenantId } = email
-    return answerMemory.use({ tenantId, octets: stored.jsonOctets * memoryFactor, connection }, async () => {
+    return answerMemory.use({ tenantId, octets: stored.jsonOctets, memoryFactor, connection }, async () => {
       const body = stored.body ?? (await findContentBody(db, email))
       if (!body) return undefined
       return work({
@@ -66,12 +66,12 @@ export class EmailContents {
   /** The result of `work`, which reads the content and stores it again. A large one waits for memory, until the work is done. */
   async rewrite<Result>(
     email: Pick<Email, 'tenantId' | 'contentId'>,
-    connection: CallerConnection,
+    connection: CallerConnection | undefined,
     work: () => Promise<Result>,
   ): Promise<Result> {
     const stored = await measureContent(this.#deps.db, email)
-    const octets = (stored?.jsonOctets ?? 0) * rewriteFactor
-    return this.#deps.answerMemory.during({ tenantId: email.tenantId, octets, connection }, work)
+    const octets = stored?.jsonOctets ?? 0
+    return this.#deps.answerMemory.during({ tenantId: email.tenantId, octets, memoryFactor: rewriteFactor, connection }, work)
   }
 
   /** As the recipient reads it, with tracking; undefined after its retention. The caller bounds the memory. */

@@ -142,7 +142,7 @@ export const retrieveEmail = route({
     const complainedAt = await findComplaint(db, email)
     const [explanation, content, activity] = await Promise.all([
       explain(deps, email, complainedAt),
-      parts.size > 0 ? contents.use(email, call, (held) => held.read(parts)) : undefined,
+      parts.size > 0 ? contents.use(email, call.connection, (held) => held.read(parts)) : undefined,
       wanted.has('activity') ? listHits(db, email) : undefined,
     ])
     return {

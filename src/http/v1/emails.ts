@@ -80,7 +80,7 @@ export const listEmailsRoute = listRoute({
   }),
   data: EmailItem,
   refuses: ['invalid_email_format', 'tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId, credential, gone }, { db, clock, secrets }) => {
+  handle: async ({ query, tenantId, credential, connection }, { db, clock, secrets }) => {
     const recipient = query.to && queriedAddress('to', query.to)
     const filter = {
       tenantId,
@@ -99,7 +99,7 @@ export const listEmailsRoute = listRoute({
     }
     const events: ListedEvent[] = [...(query.event ? [query.event] : []), ...(query.complained ? ['complained' as const] : [])]
     const findIds = idsWith(events, filter, maxCounted)
-    const taker = { tenantId: credential.tenantId, gone: gone?.() }
+    const taker = { tenantId: credential.tenantId, gone: connection?.gone }
     const { emails, total } = await searchTurns.run(taker, () =>
       listEmails(db, { ...filter, findIds }, { number: query.page, size: query.perPage }, clock.nowMs()),
     )

@@ -78,14 +78,14 @@ export const listLogsRoute = listRoute({
   }),
   data: LogItem,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ query: { page, perPage, startDate, endDate, ...filter }, tenantId, credential, gone }, { db }) => {
+  handle: async ({ query: { page, perPage, startDate, endDate, ...filter }, tenantId, credential, connection }, { db }) => {
     const wanted = {
       ...filter,
       tenantId: tenantId ?? undefined,
       from: startDate === undefined ? undefined : readInstant('startDate', startDate),
       to: endDate === undefined ? undefined : readInstant('endDate', endDate),
     }
-    const taker = { tenantId: credential.tenantId, gone: gone?.() }
+    const taker = { tenantId: credential.tenantId, gone: connection?.gone }
     const { entries, total } = await searchTurns.run(taker, () => listLogs(db, wanted, { number: page, size: perPage }))
     return { items: entries.map(entryToWire), page, perPage, total }
   },

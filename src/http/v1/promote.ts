@@ -30,7 +30,7 @@ export const promoteEmail = sendRoute({
         suggestion: 'Use a live key',
       })
     if (!email.test) throw new Refusal('validation_error', { field: 'emailId', message: 'emailId: the email was not sent with a test key' })
-    const content = await contents.use(email, call, (held) => held.decode())
+    const content = await contents.use(email, call.connection, (held) => held.decode())
     if (!content) throw new Refusal('email_content_expired')
     const { message } = content
     const bounce = content.returnPathDomain === null

@@ -230,7 +230,7 @@ export const listReceivedRoute = listRoute({
       after: after === undefined ? undefined : readInstant('after', after),
       before: before === undefined ? undefined : readInstant('before', before),
     }
-    const taker = { tenantId: call.credential.tenantId, gone: call.gone?.() }
+    const taker = { tenantId: call.credential.tenantId, gone: call.connection?.gone }
     const { messages, total } = await searchTurns.run(taker, () =>
       listReceived(deps.db, filter, { number: page, size: perPage }, deps.clock.nowMs()),
     )
@@ -285,8 +285,8 @@ export const retrieveReceivedRaw = route({
     const { receivedId } = call.params
     const tenantId = await tenantOrDefault(call, deps)
     await refuseHiddenContent(call.credential, tenantId, deps)
-    const octets = (await getReceivedOctets(deps.db, tenantId, receivedId)) * memoryFactor
-    return deps.answerMemory.use({ tenantId, octets, connection: call }, async () => {
+    const octets = await getReceivedOctets(deps.db, tenantId, receivedId)
+    return deps.answerMemory.use({ tenantId, octets, memoryFactor, connection: call.connection }, async () => {
       const raw = await getReceivedRaw(deps.db, tenantId, receivedId)
       return { id: receivedId, rawMessage: raw.toString('base64') }
     })

@@ -63,7 +63,7 @@ export const rescheduleEmail = route({
   refuses: ['not_found', 'email_not_scheduled', 'tenant_mismatch'],
   handle: async (call, { accept, tenants, contents }) => {
     const scope = { ...scopeOf(call), tenantId: await tenantNamedIn(call, tenants) }
-    const withMemory: WithMemory = (email, work) => contents.rewrite(email, call, work)
+    const withMemory: WithMemory = (email, work) => contents.rewrite(email, call.connection, work)
     return toWire(await accept.reschedule(knownEmailId(call.params.emailId), scope, call.body.scheduledAt, withMemory))
   },
 })

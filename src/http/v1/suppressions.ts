@@ -77,9 +77,9 @@ export const listSuppressionsRoute = listRoute({
   }),
   data: Entry,
   refuses: ['tenant_mismatch', 'not_found'],
-  handle: async ({ query, tenantId, credential, gone }, { db }) => {
+  handle: async ({ query, tenantId, credential, connection }, { db }) => {
     const filter = { tenantId: tenantId === null && query.all ? null : listOf(tenantId), address: query.address, reason: query.reason }
-    const { entries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { entries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: connection?.gone }, () =>
       listSuppressions(db, filter, { number: query.page, size: query.perPage }),
     )
     return { items: entries.map(entryToWire), page: query.page, perPage: query.perPage, total }

@@ -89,7 +89,7 @@ export const listTestInbox = listRoute({
     const { query, tenantId, credential } = call
     refuseLive(credential)
     const { db, clock } = deps
-    const taker = { tenantId: credential.tenantId, gone: call.gone?.() }
+    const taker = { tenantId: credential.tenantId, gone: call.connection?.gone }
     const filter = {
       tenantId,
       recipient: query.to === undefined ? undefined : addressOf(query.to),
@@ -171,7 +171,7 @@ export const advanceTest = route({
     refuseLive(call.credential)
     const tenantId = (await tenantNamedIn(call, deps.tenants)) ?? (await deps.tenants.default()).id
     const beganMs = deps.clock.monotonicMs()
-    const now = await advances.run({ tenantId, gone: call.gone?.() }, () => {
+    const now = await advances.run({ tenantId, gone: call.connection?.gone }, () => {
       const leftMs = Math.max(0, advanceWithinMs - (deps.clock.monotonicMs() - beganMs))
       return advanceTestClock(deps, tenantId, call.body.seconds * 1000, leftMs)
     })

@@ -98,10 +98,10 @@ export const listWebhookDeliveries = listRoute({
   query: query(filterFields),
   data: DeliveryItem,
   refuses: ['not_found', 'tenant_mismatch'],
-  handle: async ({ params, query: { page, perPage, ...filter }, tenantId, credential, gone }, { webhooks }) => {
+  handle: async ({ params, query: { page, perPage, ...filter }, tenantId, credential, connection }, { webhooks }) => {
     const { webhook } = await webhooks.get(params.webhookId, tenantId)
     const scope = { webhookId: webhook.id }
-    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: connection?.gone }, () =>
       webhooks.listDeliveries(scope, filterIn(filter), { number: page, size: perPage }),
     )
     return { items: deliveries.map(itemToWire), page, perPage, total }
@@ -168,11 +168,11 @@ export const listPlatformDeliveries = listRoute({
   query: query({ ...filterFields, webhookId: Type.Optional(Type.String({ description: 'Id of the webhook' })) }),
   data: DeliveryItem,
   refuses: ['not_found'],
-  handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId, credential, gone }, { webhooks }) => {
+  handle: async ({ query: { page, perPage, webhookId, ...filter }, tenantId, credential, connection }, { webhooks }) => {
     const webhook = webhookId === undefined ? undefined : (await webhooks.get(webhookId, organisationWide)).webhook
     const wanted = { tenantId: tenantId ?? undefined, ...filterIn(filter) }
     const scope = { ownerId: organisationWide, webhookId: webhook?.id }
-    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: gone?.() }, () =>
+    const { deliveries, total } = await listTurns.run({ tenantId: credential.tenantId, gone: connection?.gone }, () =>
       webhooks.listDeliveries(scope, wanted, { number: page, size: perPage }),
     )
     return { items: deliveries.map(itemToWire), page, perPage, total }

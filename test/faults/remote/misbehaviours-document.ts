@@ -26,7 +26,7 @@ Each row is run in three ways:
 - mixed: many peers play random rows, with much mail for each (\`npm run misbehaviours -- --mixed\`; a smaller run is \`test/faults/mixed-misbehaviours.test.ts\`);
 - alone, one row after the other (\`npm run misbehaviours -- --write\`). This run measures the last two columns.
 
-**Time** is from acceptance to the last outcome shown. The test uses timeouts much shorter than the defaults (in seconds: ${limits.join(', ')}), and
+**Time** is from acceptance to the last outcome shown. That run uses timeouts much shorter than the defaults (in seconds: ${limits.join(', ')}), and
 ${retryBaseMs / 1000} s instead of 5 min as the base of the retry delay.
 
 **Memory** is the growth of the delivery process's resident memory at its peak, in MiB: \`VmHWM\`, reset before each row, minus \`VmRSS\` at that time, after a
