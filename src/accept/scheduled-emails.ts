@@ -30,6 +30,7 @@ type MessageEmails = readonly [ScheduledEmail, ...ScheduledEmail[]]
 type ScheduledEmail = Email & { scheduledAt: Date }
 
 const notScheduled = (message: string) => new Refusal('email_not_scheduled', { message: `the email ${message}` })
+const isHeld = () => notScheduled('is held')
 
 /** All emails of the scheduled message that an email belongs to. Refuses `not_found` and `email_not_scheduled`. */
 async function messageOf(db: Db | Tx, emailId: string, { tenantId, allowedFrom }: MailScope): Promise<MessageEmails> {
@@ -49,10 +50,12 @@ function shown(emails: MessageEmails, changed: Partial<Pick<ScheduledMessage, 's
 
 const idsOf = (emails: MessageEmails) => emails.map((one) => one.id)
 
+const hasLeft = ({ status }: Email) => status !== 'pending' && status !== 'held'
+
 /** Why an email of the message cannot change any more. */
 function refusalOf(emails: MessageEmails): Refusal {
   if (isCancelled(emails)) return notScheduled('was cancelled')
-  const left = emails.find((one) => one.status !== 'pending')
+  const left = emails.find(hasLeft)
   if (left) return notScheduled(emails.length === 1 ? `has left: its status is ${left.status}` : `has left for ${left.recipient}`)
   return notScheduled('is leaving now')
 }
@@ -108,7 +111,8 @@ export async function reschedule(
   const [first] = found
   const clockOffsetMs = first.test ? await getTestClockOffsetMs(db, first.tenantId) : 0
   const atMs = resolveScheduledTime(wish, nowMs + clockOffsetMs, { acceptedAtMs: first.acceptedAt.getTime() })
-  if (isCancelled(found) || found.some(({ status }) => status !== 'pending' && status !== 'held')) throw refusalOf(found)
+  if (isCancelled(found) || found.some(hasLeft)) throw refusalOf(found)
+  if (found.some((one) => one.status === 'held')) throw isHeld()
   const scheduledAt = new Date(atMs)
   return withMemory(first, async () => {
     const body = await findContentBody(db, first)
@@ -119,7 +123,7 @@ export async function reschedule(
     return db.transaction(async (tx) => {
       const locked = await lockUnsent(tx, first.tenantId, idsOf(found))
       if (locked.length < found.length) throw refusalOf(await messageOf(tx, emailId, scope))
-      if (locked.some((one) => one.isHeld)) throw notScheduled('is held')
+      if (locked.some((one) => one.isHeld)) throw isHeld()
       await scheduleLocked(tx, first.tenantId, idsOf(found), new Date(atMs - clockOffsetMs))
       await setSchedule(tx, found, scheduledAt, rewritten)
       return shown(found, { scheduledAt })

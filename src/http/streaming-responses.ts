@@ -67,7 +67,8 @@ export function openStreams(clock: Clock): Streams {
   return {
     send(reply, stream) {
       refuseMore(stream, [...open])
-      const connection = connectionOf(reply.raw)
+      const { raw } = reply
+      const { gone } = connectionOf(raw)
       const ended = new AbortController()
       const one: Open = {
         credentialId: stream.credentialId,
@@ -75,7 +76,11 @@ export function openStreams(clock: Clock): Streams {
         signal: ended.signal,
         end(cutAfterMs) {
           ended.abort()
-          clock.after(cutAfterMs, () => connection.close())
+          clock.after(cutAfterMs, () => {
+            open.delete(one)
+            // Not the connection: an earlier request on it may wait for its answer.
+            raw.destroy()
+          })
         },
       }
       open.add(one)
@@ -83,8 +88,8 @@ export function openStreams(clock: Clock): Streams {
         open.delete(one)
         ended.abort()
       }
-      if (connection.gone.aborted) leave()
-      else connection.gone.addEventListener('abort', leave, { once: true })
+      if (gone.aborted) leave()
+      else gone.addEventListener('abort', leave, { once: true })
       if (stopping) one.end(stopAfterMs)
       void check(stream, one)
       return (

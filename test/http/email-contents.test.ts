@@ -81,6 +81,13 @@ test('an answer that waits for too long is refused, with the advice to repeat it
     .toMatchObject({ code: 'rate_limit_exceeded', retryAfterSeconds: 5 })
 }, 60_000)
 
+test('for a caller that leaves during the work no answer is made', async () => {
+  const contents = openContents(handMoved())
+  const request = new AbortController()
+  const read = contents.use(own, waiting(request), async () => request.abort())
+  await expect(read).rejects.toMatchObject({ code: 'rate_limit_exceeded' })
+}, 60_000)
+
 test('a caller that is gone gets no memory, and one without a connection returns it after its work', async () => {
   const contents = openContents(handMoved())
   await expect(contents.use(own, { gone: AbortSignal.abort(), close() {} }, length)).rejects.toMatchObject({ code: 'rate_limit_exceeded' })

@@ -7,6 +7,7 @@ import { type Service, startService } from '../support/in-process-service.ts'
 let service: Service
 let emailId: string
 let scheduledId: string
+let cancelledId: string
 
 beforeAll(async () => {
   service = await startService({ rateLimit: null, sendLimit: null })
@@ -23,6 +24,8 @@ beforeAll(async () => {
   }
   emailId = await send({})
   scheduledId = await send({ scheduledAt: new Date(Date.now() + 3_600_000).toISOString() })
+  cancelledId = await send({ scheduledAt: new Date(Date.now() + 3_600_000).toISOString() })
+  expect((await service.call('POST', `/emails/${cancelledId}/cancel`, { key: service.testKey })).status).toBe(200)
   // Its id has the form of an email's.
   await service.db.run(
     sql`insert into received_messages (tenant_id, id, key, sender, recipients, client, size_octets, facts, raw, received_at)
@@ -84,3 +87,13 @@ test.each(requests)(
   },
   60_000,
 )
+
+test('a message that cannot be rescheduled is refused at once', async () => {
+  const clients = await unreadAnswers(3)
+  onTestFinished(() => {
+    for (const client of clients) client.destroy()
+  })
+  const body = { scheduledAt: new Date(Date.now() + 7_200_000).toISOString() }
+  const { status, body: answer } = await service.call('PATCH', `/emails/${cancelledId}`, { key: service.testKey, body })
+  expect([status, answer.error?.message]).toEqual([400, 'the email was cancelled'])
+}, 60_000)
