@@ -52,7 +52,7 @@ function endOf(response: ServerResponse): AbortSignal {
     return ended.signal
   }
   response.once('close', end)
-  // Node 24.11 closes no response that waits behind another one when their connection ends. Many responses may wait on one connection, and
+  // Not every version of Node closes a response that waits behind another one when their connection ends. Many may wait on one connection, and
   // Node would warn of more than ten listeners.
   socket.setMaxListeners(0).once('close', end)
   return ended.signal
